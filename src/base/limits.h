@@ -1,0 +1,31 @@
+/* Every limit on input and memory, in one place. Lengths from outside are checked against these
+ * before memory is reserved; where users may need another value, an option overrides the default.
+ */
+#pragma once
+
+#define TIDE_KIB ((size_t)1024)
+#define TIDE_MIB (1024 * TIDE_KIB)
+
+/* JSON */
+#define TIDE_JSON_DEPTH_MAX  256
+#define TIDE_FRAME_BYTES_MAX (64 * TIDE_MIB) /* one frame as a line */
+
+/* records */
+#define TIDE_RECORD_BYTES_DEFAULT      ((size_t)921600)
+#define TIDE_DEAD_LETTER_BYTES_DEFAULT (64 * TIDE_KIB)
+#define TIDE_COLUMNS_MAX               32767 /* SQLite's hard limit; PostgreSQL has 1600 */
+
+/* lanes and batches */
+#define TIDE_LANE_ITEMS_DEFAULT ((size_t)1024)
+#define TIDE_LANE_BYTES_DEFAULT (16 * TIDE_MIB)
+#define TIDE_BATCH_CHANGES_MAX  ((size_t)1000)
+#define TIDE_BATCH_BYTES_MAX    (1 * TIDE_MIB)
+
+/* snapshots */
+#define TIDE_CHUNK_ROWS_DEFAULT   ((size_t)10000)
+#define TIDE_CHUNK_BYTES_DEFAULT  (4 * TIDE_MIB)
+#define TIDE_CHUNKS_AHEAD         2
+#define TIDE_MEMORY_BYTES_DEFAULT (16 * TIDE_MIB) /* changes remembered while a table is copied */
+
+/* state */
+#define TIDE_CHECKPOINT_BYTES_MAX (64 * TIDE_MIB)

@@ -1,0 +1,18 @@
+/* Log lines on standard error: "2026-11-29T13:40:55.567Z info  message". Called by engine/ and app/
+ * only. */
+#pragma once
+
+#include "base/attr.h"
+
+enum tide_log_level {
+    TIDE_LOG_ERROR,
+    TIDE_LOG_WARN,
+    TIDE_LOG_INFO,
+    TIDE_LOG_DEBUG
+};
+
+/** Lines above this level are dropped; the default is TIDE_LOG_INFO. The only global state. */
+void tide_log_set_level(enum tide_log_level level);
+
+/** Writes one line with one write(2). Any thread. A message over 2 KiB is cut. */
+void tide_log(enum tide_log_level level, const char *fmt, ...) TIDE_PRINTF(2, 3);

@@ -1,0 +1,131 @@
+/*
+ * The checkpoint as JSON: readable by and for surreal-sync (public source), with everything of
+ * ours under one more key, "tidemark". Pure. docs/checkpoint.md has the layout.
+ */
+#pragma once
+
+#include "base/arena.h"
+#include "base/buf.h"
+#include "base/status.h"
+#include "base/uuid.h"
+#include "model/position.h"
+#include "model/value.h"
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+struct tide_checkpoint_key {
+    struct tide_value *values;
+    size_t count; /* 0: none (JSON null) */
+};
+
+/* One table of the compatible part. */
+struct tide_checkpoint_table {
+    tide_str name;
+    tide_str
+        last_pk; /* raw JSON as read (array of typed values or null); when written: see `copies` */
+    bool done;
+};
+
+/* Place of the last change of a store, as of the checkpoint's position. */
+struct tide_checkpoint_store {
+    tide_str store;
+    struct tide_place place;
+};
+
+struct tide_checkpoint_sink {
+    tide_str name;
+    bool is_seeded;
+    bool is_detached;
+    const tide_str *failed_tables;
+    size_t failed_count;
+};
+
+/* One table's copy for some sinks. */
+struct tide_checkpoint_copy {
+    uint64_t request_id;
+    const tide_str *sinks;
+    size_t sink_count;
+    tide_str table; /* the relation's name, with schema where there is one: "s.t" */
+    tide_str store;
+    const tide_str *key_columns;
+    size_t key_column_count;
+    bool is_begun; /* the fields below are set */
+    bool is_done;  /* its end is held by every lane */
+    char snapshot_id[TIDE_UUID_LEN + 1];
+    int64_t snapshot_at_us;
+    uint32_t attempt;
+    const uint64_t *starts; /* `attempt` elements */
+    uint64_t next_seq;
+    struct tide_checkpoint_key last_pk;
+    bool range_is_done; /* the range has been read and is held; only read_again is left */
+    struct tide_checkpoint_key *read_again;
+    size_t read_again_count;
+};
+
+struct tide_checkpoint_request {
+    uint64_t id;
+    tide_str sink;
+    const tide_str *tables;
+    size_t table_count;
+};
+
+/* All strings and arrays live where the maker put them: an arena, when decoded. */
+struct tide_checkpoint {
+    tide_str position_json; /* reconciliation_pos, opaque; "null" when there is none yet */
+    const struct tide_checkpoint_table *tables;
+    size_t table_count;
+    bool has_tidemark; /* false: a file of another program; nothing below is set */
+    uint64_t sequence;
+    tide_str pipeline;
+    tide_str identity_json;     /* of the source */
+    tide_str source_state_json; /* what the source's prepare wants back */
+    uint32_t incarnation;
+    bool is_creating; /* what is made in the source may be half made */
+    bool is_closed;   /* a one-shot copy that has ended: the next run starts anew */
+    const struct tide_checkpoint_store *stores;
+    size_t store_count;
+    const struct tide_checkpoint_sink *sinks;
+    size_t sink_count;
+    const struct tide_checkpoint_copy *copies;
+    size_t copy_count;
+    const struct tide_checkpoint_request *requests;
+    size_t request_count;
+};
+
+enum tide_checkpoint_phase {
+    TIDE_PHASE_FULL_SYNC_START,
+    TIDE_PHASE_FULL_SYNC_END,
+    TIDE_PHASE_SNAPSHOT_PROGRESS,
+    TIDE_PHASE_SNAPSHOT_HANDOFF, /* accepted, never written */
+    TIDE_PHASE_CATCH_UP_PROGRESS,
+};
+
+const char *tide_checkpoint_phase_name(enum tide_checkpoint_phase phase);
+
+/**
+ * The compact JSON. `tables` is made from `copies` (one entry a table: done only if done for all);
+ * where there are no copies and no tidemark part, from `tables`.
+ */
+void tide_checkpoint_encode(const struct tide_checkpoint *checkpoint,
+                            const struct tide_position_kind *kind, struct tide_buf *buf);
+
+/**
+ * Reads what tide_checkpoint_encode or surreal-sync wrote. `kind` may be NULL: then places of
+ * stores are not read (for looking at a file without its source). Everything lives in `arena`.
+ * Errors: TIDE_CORRUPT with what is wrong and the byte offset.
+ */
+tide_status tide_checkpoint_decode(tide_str json, const struct tide_position_kind *kind,
+                                   struct tide_arena *arena, struct tide_checkpoint *ret_checkpoint,
+                                   struct tide_error *err);
+
+/** The file form: pretty JSON with the compact one as a string. `created_us` is UTC. */
+void tide_checkpoint_file_encode(tide_str compact_json, enum tide_checkpoint_phase phase,
+                                 int64_t created_us, struct tide_buf *buf);
+
+/** The compact JSON inside a file, or in the transport form; also bare compact JSON. */
+tide_status tide_checkpoint_file_decode(tide_str file, struct tide_arena *arena,
+                                        tide_str *ret_compact_json,
+                                        enum tide_checkpoint_phase *ret_phase,
+                                        int64_t *ret_created_us, struct tide_error *err);

@@ -1,0 +1,42 @@
+#include "model/value.h"
+
+#include "base/status.h"
+
+bool tide_value_equal(struct tide_value a, struct tide_value b)
+{
+    return a.kind == b.kind && tide_str_equal(tide_value_str(a), tide_value_str(b));
+}
+
+struct tide_value *tide_values_copy(struct tide_arena *arena, const struct tide_value *values,
+                                    size_t count)
+{
+    struct tide_value *copy = tide_arena_alloc(arena, count, sizeof(*copy));
+    for (size_t i = 0; i < count; i++) {
+        copy[i] = values[i];
+        copy[i].ptr = tide_arena_str(arena, tide_value_str(values[i])).ptr;
+    }
+    return copy;
+}
+
+void tide_values_encode(struct tide_buf *buf, const struct tide_value *values, size_t count)
+{
+    for (size_t i = 0; i < count; i++) {
+        size_t room = 1 + sizeof(values[i].len) + values[i].len;
+        char *to = tide_buf_reserve(buf, room);
+        to[0] = (char)values[i].kind;
+        memcpy(to + 1, &values[i].len, sizeof(values[i].len));
+        if (values[i].len > 0) {
+            memcpy(to + 1 + sizeof(values[i].len), values[i].ptr, values[i].len);
+        }
+        buf->len += room;
+    }
+}
+
+size_t tide_values_size(const struct tide_value *values, size_t count)
+{
+    size_t size = 0;
+    for (size_t i = 0; i < count; i++) {
+        size += values[i].len;
+    }
+    return size;
+}

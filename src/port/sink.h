@@ -1,0 +1,105 @@
+/*
+ * The sink port. A sink object belongs to one sink thread. It gets whole batches in lane order and
+ * says after a flush that all of them are held: they would survive a power cut.
+ */
+#pragma once
+
+#include "base/buf.h"
+#include "base/status.h"
+#include "model/batch.h"
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+struct tide_sink;
+
+/* A record that a sink could not take as it is; kept beside the pipeline's state. Borrowed for the
+ * call. */
+struct tide_dead_letter {
+    tide_str store;
+    tide_str destination; /* where it would have gone, as a user writes it */
+    tide_str reason;      /* e.g. "921700 bytes, limit 921600" */
+    tide_str bytes;       /* the record as the sink would have written it, whole */
+    bool has_seq;         /* a snapshot row's number; else a change's place */
+    uint64_t seq;
+    char snapshot_id[TIDE_UUID_LEN + 1]; /* empty for a change */
+    struct tide_place place;
+};
+
+/* Where a sink puts dead letters. `put` returns once it is held; failing aborts the batch. */
+struct tide_dead_letters {
+    tide_status (*put)(void *context, const struct tide_dead_letter *letter,
+                       struct tide_error *err);
+    void *context;
+};
+
+enum tide_sink_existing {
+    TIDE_EXISTING_REFUSE,    /* what is there and not ours to continue is refused */
+    TIDE_EXISTING_APPEND,    /* keep it and go on behind it */
+    TIDE_EXISTING_OVERWRITE, /* replace it */
+};
+
+struct tide_sink_options {
+    tide_str place;    /* the URL without its scheme */
+    tide_str pipeline; /* whose copy it is */
+    tide_str identity; /* JSON that names the source; what a sink holds of another one stops it */
+    const struct tide_position_kind *position_kind;
+    enum tide_sink_existing existing;
+    bool is_resumed; /* the pipeline goes on from a checkpoint: what is there is ours to continue */
+    size_t record_bytes_max;
+    struct tide_dead_letters dead_letters;
+};
+
+struct tide_held_snapshot {
+    char id[TIDE_UUID_LEN + 1];
+    uint32_t attempt;
+    uint64_t next_seq;
+};
+
+/* What a sink that remembers holds at attach. Memory is the sink's, valid until the next call. */
+struct tide_sink_held {
+    bool is_known; /* false: it cannot tell; everything is sent again */
+    struct tide_place place;
+    const struct tide_held_snapshot *snapshots; /* open ones */
+    size_t snapshot_count;
+};
+
+/* What a sink has written since it was opened. */
+struct tide_sink_counts {
+    uint64_t rows;
+    uint64_t stubs;
+    uint64_t changes;
+    uint64_t bytes;
+};
+
+struct tide_sink_ops {
+    const char *scheme; /* "file" */
+
+    /**
+     * Makes the target ready to be written to: what an interrupted run left beyond what it had
+     * acknowledged is cut away. `options` is copied, but for identity's and dead letters' targets.
+     * Errors: TIDE_INVALID something is there that is not ours; TIDE_IO; TIDE_STALE another
+     * source's.
+     */
+    tide_status (*open)(const struct tide_sink_options *options, struct tide_sink **ret_sink,
+                        struct tide_error *err);
+    /** NULL is fine. Does not flush. */
+    void (*close)(struct tide_sink *sink);
+
+    void (*held)(struct tide_sink *sink, struct tide_sink_held *ret_held);
+
+    /**
+     * Takes a batch, of its changes only those from number `first_change` on (the others are held
+     * already). May keep bytes in memory until flush. After an error the sink is closed and opened
+     * again before anything else.
+     */
+    tide_status (*write_batch)(struct tide_sink *sink, const struct tide_batch *batch,
+                               size_t first_change, struct tide_error *err);
+
+    /** Makes all that was written held. `is_caught_up`: nothing waits behind it. */
+    tide_status (*flush)(struct tide_sink *sink, bool is_caught_up, struct tide_error *err);
+
+    /** Any thread. */
+    void (*counts)(const struct tide_sink *sink, struct tide_sink_counts *ret_counts);
+};

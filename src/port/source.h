@@ -1,0 +1,157 @@
+/*
+ * The source port: what a database must be able to do to be followed and copied.
+ *
+ * One source object belongs to the ingest thread. A chunk reader made from it belongs to one
+ * other thread and shares nothing that changes with the source. Every call that may block has a
+ * deadline or is bounded by an option; `next` can also be woken.
+ *
+ * Life: open → (check | detach | prepare → stream → next… confirm… → detach?) → close.
+ */
+#pragma once
+
+#include "base/buf.h"
+#include "base/status.h"
+#include "base/thread.h"
+#include "model/change.h"
+#include "model/chunk.h"
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+struct tide_source;
+struct tide_chunk_reader;
+
+struct tide_source_options {
+    tide_str place;      /* the URL without its scheme, e.g. a path */
+    tide_str connection; /* first part of every store name */
+    tide_str pipeline;   /* unique name under which our things in the source are kept; may be empty
+                            for check and detach */
+    const tide_str *globs; /* table globs (`*`, `?`), any match; none: all tables */
+    size_t glob_count;
+};
+
+/* What `next` brings. Pointers live in the arena that was given. */
+enum tide_event_kind {
+    TIDE_EVENT_CHANGE,  /* one change; its transaction ends with a later COMMIT */
+    TIDE_EVENT_COMMIT,  /* all changes of all transactions up to `position` have been brought */
+    TIDE_EVENT_REACHED, /* as COMMIT, but no change came since the last one: an idle log moved on */
+};
+
+struct tide_event {
+    enum tide_event_kind kind;
+    struct tide_change change;
+    struct tide_position position;
+};
+
+/* One thing that `check` found or `detach` did, and the way out. Strings live in the list's arena.
+ */
+struct tide_finding {
+    bool is_problem; /* the copy would fail or miss something; else a remark */
+    tide_str what;
+    tide_str remedy; /* SQL or a command; may be empty */
+};
+
+struct tide_findings {
+    struct tide_arena arena;
+    struct tide_finding *items; /* in the arena */
+    size_t count;
+    size_t cap;
+};
+
+/** Adds a finding; both strings are copied. */
+void tide_findings_add(struct tide_findings *findings, bool is_problem, tide_str what,
+                       tide_str remedy);
+void tide_findings_done(struct tide_findings *findings);
+
+struct tide_source_ops {
+    const char *scheme; /* "sqlite" */
+    const struct tide_position_kind *position_kind;
+
+    /**
+     * Connects and looks who the source is; changes nothing in it. `options` is copied.
+     * Errors: TIDE_IO cannot be reached or read; TIDE_INVALID no such place; TIDE_CORRUPT damaged.
+     */
+    tide_status (*open)(const struct tide_source_options *options, struct tide_source **ret_source,
+                        struct tide_error *err);
+    /** NULL is fine. Leaves what prepare made in the source. */
+    void (*close)(struct tide_source *source);
+
+    /** Appends the JSON string or object that names the source; equal for the same source only. */
+    void (*identity)(const struct tide_source *source, struct tide_buf *buf);
+
+    /** The tables that the globs choose and that can be followed, as they are now. The array and
+     * references are the source's, valid until the next call. A glob that matches nothing is
+     * TIDE_INVALID. */
+    tide_status (*tables)(struct tide_source *source,
+                          const struct tide_relation *const **ret_tables, size_t *ret_count,
+                          struct tide_error *err);
+
+    /** Appends what would keep a copy from working, and remarks. Reads only. */
+    tide_status (*check)(struct tide_source *source, struct tide_findings *findings,
+                         struct tide_error *err);
+
+    /**
+     * Makes what following needs (slot, publication, triggers) for this pipeline. With
+     * `saved_state` NULL: anew, after removing what an earlier half-made attempt left; then
+     * `ret_start` is where the stream starts. With the state of a checkpoint: checks that what is
+     * there is what the checkpoint belongs to, at `position` (TIDE_STALE with what differs and the
+     * ways on when it is not). `ret_start` is then `position`.
+     */
+    tide_status (*prepare)(struct tide_source *source, const tide_str *saved_state,
+                           struct tide_position position, struct tide_position *ret_start,
+                           struct tide_error *err);
+
+    /** Starts following after `position`. prepare has succeeded. */
+    tide_status (*stream)(struct tide_source *source, struct tide_position position,
+                          struct tide_error *err);
+
+    /**
+     * The next event in log order; its values are copied into `arena`. A relation that the change
+     * points to stays valid as long as the source or a reference to it.
+     * Errors: TIDE_TIMEOUT nothing came before `deadline_us` (0: only what is at hand) or `waker`
+     * was woken; retriable ones after which `stream` may be called again; others stop.
+     */
+    tide_status (*next)(struct tide_source *source, struct tide_arena *arena,
+                        struct tide_waker *waker, int64_t deadline_us, struct tide_event *ret_event,
+                        struct tide_error *err);
+
+    /** Appends the JSON value that the next checkpoint must hold for `prepare` after a restart. */
+    void (*state)(struct tide_source *source, struct tide_buf *buf);
+
+    /**
+     * Lets the source free its log up to `position`. A checkpoint that holds the state() of just
+     * before and a position at or past this one is durable. May put the work off (TIDE_TIMEOUT:
+     * call again later), never fails a writer.
+     */
+    tide_status (*confirm)(struct tide_source *source, struct tide_position position,
+                           struct tide_error *err);
+
+    /** Bytes of log kept for us and not yet confirmed; 0 when unknown. */
+    uint64_t (*retained_bytes)(struct tide_source *source);
+
+    /** Removes what prepare made: of this pipeline, or with an empty pipeline of all; says what it
+     * did. */
+    tide_status (*detach)(struct tide_source *source, struct tide_findings *findings,
+                          struct tide_error *err);
+
+    /** A reader with a connection of its own. Called by its future thread or before that starts. */
+    tide_status (*reader_open)(struct tide_source *source, struct tide_chunk_reader **ret_reader,
+                               struct tide_error *err);
+    void (*reader_close)(struct tide_chunk_reader *reader);
+
+    /** Takes the horizon for `is_trusted`. The stream is open and remembering is on. */
+    tide_status (*reader_remember)(struct tide_chunk_reader *reader,
+                                   const struct tide_relation *relation, struct tide_error *err);
+
+    /**
+     * Reads a chunk into the empty `ret_chunk`. Errors: TIDE_UNSUPPORTED the table is gone or has
+     * another shape; TIDE_CANCELLED after reader_cancel; retriable: read again.
+     */
+    tide_status (*reader_read)(struct tide_chunk_reader *reader,
+                               const struct tide_chunk_request *request,
+                               struct tide_chunk *ret_chunk, struct tide_error *err);
+
+    /** Makes a running reader_read return soon. Any thread. */
+    void (*reader_cancel)(struct tide_chunk_reader *reader);
+};
