@@ -1,7 +1,36 @@
-#include <stdio.h>
+#include "app/commands.h"
 
-int main(void)
+#include <argp.h>
+#include <errno.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+const char *argp_program_version = "tidemark " TIDE_VERSION;
+
+/* A result that did not reach its reader must not look done: this runs on every way out, argp's
+ * --help included. A reader that left early (`| head`) is told by the exit status alone. */
+static void check_standard_output(void)
 {
-    (void)puts("tidemark " TIDE_VERSION);
-    return 0;
+    bool failed = ferror(stdout) != 0;
+    errno = 0;
+    if (fflush(stdout) != 0 || failed) {
+        if (errno != EPIPE) {
+            (void)fprintf(stderr, "tidemark: standard output could not be written: %s\n",
+                          errno != 0 ? strerror(errno) : "an earlier write failed");
+        }
+        _exit(TIDE_EXIT_FAILED);
+    }
+}
+
+int main(int argc, char **argv)
+{
+    argp_err_exit_status = TIDE_EXIT_USAGE;
+    /* A closed pipe or socket is an error of the write that meets it, not the end of the program.
+     */
+    (void)signal(SIGPIPE, SIG_IGN);
+    (void)atexit(check_standard_output);
+    return tide_commands_run(tide_commands, argc, argv);
 }

@@ -1,0 +1,46 @@
+/*
+ * The commands of the program: one table, one line a command.
+ *
+ * A command is `int tide_command_<name>(int argc, char **argv)` in command_<name>.c. It reads its
+ * arguments with argp, which answers --help and leaves with TIDE_EXIT_USAGE on wrong ones; argv[0]
+ * is "tidemark <name>", so argp's messages name the command. It returns an enum tide_exit.
+ */
+#pragma once
+
+#include "base/status.h"
+
+/* What the exit status says, in every command. */
+enum tide_exit {
+    TIDE_EXIT_DONE = 0,
+    TIDE_EXIT_NO = 1,     /* the answer is no: not complete, differs, not ready */
+    TIDE_EXIT_USAGE = 2,  /* wrong usage or configuration */
+    TIDE_EXIT_FAILED = 3, /* could not be read, reached or written */
+};
+
+struct tide_command {
+    const char *name;
+    int (*run)(int argc, char **argv);
+    const char *help; /* one line, under 60 characters, no full stop */
+};
+
+/* Every command in the order --help lists them; the last one has a NULL name. */
+extern const struct tide_command tide_commands[];
+
+/* The commands themselves; what each does is its line in the table. */
+
+/**
+ * Runs the command line: `tidemark COMMAND …`, --help or --version.
+ *
+ * Shape:   argv as main gets it; argv[0] of the command is replaced by "tidemark COMMAND".
+ * Errors:  an enum tide_exit; usage errors have been said on standard error.
+ */
+int tide_commands_run(const struct tide_command *commands, int argc, char **argv);
+
+/** The exit status a status stands for: TIDE_OK and TIDE_END are done, TIDE_INVALID is usage. */
+enum tide_exit tide_exit_from(tide_status status);
+
+/**
+ * Ends a command: says "tidemark: COMMAND: message" on standard error when `status` is a failure
+ * and returns tide_exit_from(status). Call as `return tide_command_end("copy", status, &err);`.
+ */
+int tide_command_end(const char *command, tide_status status, const struct tide_error *err);
