@@ -23,11 +23,18 @@ tide_status tide_file_read(const char *path, size_t size_max, struct tide_buf *r
 tide_status tide_file_replace(const char *dir, const char *name, tide_str bytes,
                               struct tide_error *err);
 
+/** The same in an open directory: `dir` is only for messages. For those who replace often. */
+tide_status tide_file_replace_at(int dir_fd, const char *dir, const char *name, tide_str bytes,
+                                 struct tide_error *err);
+
 /** Writes all bytes at `fd`'s place, through short writes. `path` is for the message. */
 tide_status tide_file_write_all(int fd, const char *path, tide_str bytes, struct tide_error *err);
 
-/** mkdir -p with mode 0700 for what it makes. Fine when it exists as a directory. */
+/** mkdir -p with mode 0700 for what it makes, durably. Fine when it exists as a directory. */
 tide_status tide_dir_make(const char *path, struct tide_error *err);
+
+/** Opens a directory for the `…at` calls. TIDE_IO when it cannot be. */
+tide_status tide_dir_open(const char *path, int *ret_fd, struct tide_error *err);
 
 /** fsync of a directory. */
 tide_status tide_dir_sync(const char *path, struct tide_error *err);
@@ -38,3 +45,6 @@ tide_status tide_dir_sync(const char *path, struct tide_error *err);
  * exit.
  */
 tide_status tide_dir_lock(const char *dir, int *ret_fd, struct tide_error *err);
+
+/** For TIDE_CLEANUP on a descriptor: closes it unless it is negative. */
+void tide_fd_close(int *fd);

@@ -1,0 +1,83 @@
+#include "cmocka_prelude.h"
+
+#include "base/clock.h"
+#include "base/uuid.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+static void from_fixed_bytes_is_the_golden_text(void **state)
+{
+    (void)state;
+
+    /* the first is the example of RFC 9562, appendix A.6 */
+    static const struct {
+        int64_t utc_us;
+        uint8_t random[10];
+        const char *want;
+    } cases[] = {
+        {INT64_C(1645557742000000),
+         {0x0c, 0xc3, 0x18, 0xc4, 0xdc, 0x0c, 0x0c, 0x07, 0x39, 0x8f},
+         "017f22e2-79b0-7cc3-98c4-dc0c0c07398f"},
+        {0, {0}, "00000000-0000-7000-8000-000000000000"},
+        {999, {0}, "00000000-0000-7000-8000-000000000000"},
+        {1000, {0}, "00000000-0001-7000-8000-000000000000"},
+        {-1, {0}, "00000000-0000-7000-8000-000000000000"},
+        {INT64_MAX,
+         {0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff},
+         "ffffffff-ffff-7fff-bfff-ffffffffffff"},
+    };
+
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        char text[TIDE_UUID_LEN + 1];
+        tide_uuid_v7_from(cases[i].utc_us, cases[i].random, text);
+        assert_int_equal(strlen(text), TIDE_UUID_LEN);
+        assert_string_equal(text, cases[i].want);
+    }
+}
+
+static void v7_fresh_has_version_variant_and_time(void **state)
+{
+    (void)state;
+    char last[TIDE_UUID_LEN + 1] = "";
+    for (unsigned i = 0; i < 1000; i++) {
+        int64_t now_us = tide_clock_utc_us();
+        char text[TIDE_UUID_LEN + 1];
+        char ms[13];
+        tide_uuid_v7(now_us, text);
+        assert_int_equal(text[14], '7');
+        assert_non_null(strchr("89ab", text[19]));
+        memcpy(ms, text, 8);
+        memcpy(ms + 8, text + 9, 4);
+        ms[12] = '\0';
+        assert_int_equal(strtoll(ms, NULL, 16), now_us / 1000);
+        assert_string_not_equal(text, last);
+        memcpy(last, text, sizeof(last));
+    }
+}
+
+static void random_bytes_fills_all_of_it(void **state)
+{
+    (void)state;
+    unsigned char seen[600] = {0};
+    unsigned char bytes[600];
+    for (unsigned round = 0; round < 20; round++) {
+        tide_random_bytes(bytes, sizeof(bytes));
+        for (size_t i = 0; i < sizeof(bytes); i++) {
+            seen[i] |= bytes[i];
+        }
+    }
+    for (size_t i = 0; i < sizeof(seen); i++) {
+        assert_int_not_equal(seen[i], 0);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(from_fixed_bytes_is_the_golden_text),
+        cmocka_unit_test(v7_fresh_has_version_variant_and_time),
+        cmocka_unit_test(random_bytes_fills_all_of_it),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
