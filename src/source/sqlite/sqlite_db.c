@@ -1,0 +1,163 @@
+#include "source/sqlite/sqlite_db.h"
+
+#include <errno.h>
+#include <limits.h>
+#include <string.h>
+#include <unistd.h>
+
+void tide_sqlite_db_close(sqlite3 **db)
+{
+    (void)sqlite3_close_v2(*db);
+    *db = NULL;
+}
+
+void tide_sqlite_stmt_done(sqlite3_stmt **stmt)
+{
+    (void)sqlite3_finalize(*stmt);
+    *stmt = NULL;
+}
+
+/* A file that SQLite would make anew is none that can be followed. */
+static tide_status require_file(const char *path, struct tide_error *err)
+{
+    if (access(path, F_OK) != 0) {
+        return tide_fail(err, errno == ENOENT || errno == ENOTDIR ? TIDE_INVALID : TIDE_IO,
+                         "cannot open the SQLite database %s: %s", path, strerror(errno));
+    }
+    return TIDE_OK;
+}
+
+tide_status tide_sqlite_db_open(const char *path, enum tide_sqlite_access access,
+                                int busy_timeout_ms, sqlite3 **ret_db, struct tide_error *err)
+{
+    TIDE_TRY(require_file(path, err));
+    int flags = access == TIDE_SQLITE_READ_ONLY ? SQLITE_OPEN_READONLY : SQLITE_OPEN_READWRITE;
+    TIDE_CLEANUP(tide_sqlite_db_close) sqlite3 *db = NULL;
+    int rc = sqlite3_open_v2(path, &db, flags | SQLITE_OPEN_NOMUTEX, NULL);
+    if (rc == SQLITE_OK) {
+        (void)sqlite3_extended_result_codes(db, 1);
+        (void)sqlite3_busy_timeout(db, busy_timeout_ms);
+        (void)sqlite3_db_config(db, SQLITE_DBCONFIG_TRUSTED_SCHEMA, 0, NULL);
+        /* Reads the header: a file that is no database is found here. */
+        rc = sqlite3_exec(db, "SELECT count(*) FROM sqlite_schema", NULL, NULL, NULL);
+    }
+    if (rc != SQLITE_OK) {
+        (void)tide_sqlite_db_fail(db, rc, "cannot be opened", err);
+        return tide_fail_context(err, "%s", path);
+    }
+    *ret_db = db;
+    db = NULL;
+    return TIDE_OK;
+}
+
+tide_status tide_sqlite_db_fail(sqlite3 *db, int rc, const char *doing, struct tide_error *err)
+{
+    const char *text = db != NULL ? sqlite3_errmsg(db) : sqlite3_errstr(rc);
+    switch (rc & 0xff) {
+    case SQLITE_BUSY:
+    case SQLITE_LOCKED:
+        return tide_fail_retriable(err, TIDE_TIMEOUT,
+                                   "%s: another process kept the database locked for longer than "
+                                   "we wait (%s); end its transaction and try again",
+                                   doing, text);
+    case SQLITE_READONLY:
+        return tide_fail(err, TIDE_INVALID,
+                         "%s: the database cannot be written (%s); give us write access to the "
+                         "file and its directory",
+                         doing, text);
+    case SQLITE_NOTADB:
+        return tide_fail(err, TIDE_CORRUPT, "%s: the file is not an SQLite database, or encrypted",
+                         doing);
+    case SQLITE_CORRUPT:
+        return tide_fail(err, TIDE_CORRUPT,
+                         "%s: the database is damaged (%s); look with PRAGMA integrity_check",
+                         doing, text);
+    case SQLITE_INTERRUPT:
+        return tide_fail(err, TIDE_CANCELLED, "%s: it was cancelled", doing);
+    case SQLITE_SCHEMA:
+        return tide_fail_retriable(err, TIDE_IO, "%s: %s", doing, text);
+    default:
+        return tide_fail(err, TIDE_IO, "%s: %s", doing, text);
+    }
+}
+
+tide_status tide_sqlite_prepare(sqlite3 *db, tide_str sql, sqlite3_stmt **ret_stmt,
+                                struct tide_error *err)
+{
+    TIDE_ASSERT(sql.len < INT_MAX);
+    sqlite3_stmt *stmt = NULL;
+    int rc = sqlite3_prepare_v3(db, sql.ptr, (int)sql.len, 0, &stmt, NULL);
+    if (rc != SQLITE_OK) {
+        return tide_sqlite_db_fail(db, rc, "asking SQLite", err);
+    }
+    *ret_stmt = stmt;
+    return TIDE_OK;
+}
+
+tide_status tide_sqlite_exec(sqlite3 *db, const char *sql, struct tide_error *err)
+{
+    int rc = sqlite3_exec(db, sql, NULL, NULL, NULL);
+    return rc == SQLITE_OK ? TIDE_OK : tide_sqlite_db_fail(db, rc, "asking SQLite", err);
+}
+
+tide_status tide_sqlite_step(sqlite3_stmt *stmt, bool *ret_is_row, struct tide_error *err)
+{
+    int rc = sqlite3_step(stmt);
+    if (rc != SQLITE_ROW && rc != SQLITE_DONE) {
+        return tide_sqlite_db_fail(sqlite3_db_handle(stmt), rc, "reading from SQLite", err);
+    }
+    *ret_is_row = rc == SQLITE_ROW;
+    return TIDE_OK;
+}
+
+tide_status tide_sqlite_int(sqlite3 *db, const char *sql, int64_t otherwise, int64_t *ret_value,
+                            struct tide_error *err)
+{
+    TIDE_CLEANUP(tide_sqlite_stmt_done) sqlite3_stmt *stmt = NULL;
+    TIDE_TRY(tide_sqlite_prepare(db, tide_str_from(sql), &stmt, err));
+    bool is_row = false;
+    TIDE_TRY(tide_sqlite_step(stmt, &is_row, err));
+    bool has_value = is_row && sqlite3_column_type(stmt, 0) != SQLITE_NULL;
+    *ret_value = has_value ? sqlite3_column_int64(stmt, 0) : otherwise;
+    return TIDE_OK;
+}
+
+void tide_sqlite_bind_str(sqlite3_stmt *stmt, int place, tide_str text)
+{
+    /* A NULL pointer would bind NULL. */
+    const char *ptr = text.ptr != NULL ? text.ptr : "";
+    int rc = sqlite3_bind_text64(stmt, place, ptr, text.len, SQLITE_STATIC, SQLITE_UTF8);
+    TIDE_ASSERT(rc == SQLITE_OK);
+}
+
+tide_str tide_sqlite_column_str(sqlite3_stmt *stmt, int column)
+{
+    if (sqlite3_column_type(stmt, column) == SQLITE_NULL) {
+        return (tide_str){NULL, 0};
+    }
+    const char *text = (const char *)sqlite3_column_text(stmt, column);
+    TIDE_ASSERT(text != NULL);
+    return (tide_str){text, (size_t)sqlite3_column_bytes(stmt, column)};
+}
+
+static void append_quoted(struct tide_buf *buf, tide_str text, char quote)
+{
+    tide_buf_append_char(buf, quote);
+    for (size_t i = 0; i < text.len; i++) {
+        if (text.ptr[i] == quote) {
+            tide_buf_append_char(buf, quote);
+        }
+        tide_buf_append_char(buf, text.ptr[i]);
+    }
+    tide_buf_append_char(buf, quote);
+}
+
+void tide_sqlite_append_name(struct tide_buf *buf, tide_str name)
+{
+    append_quoted(buf, name, '"');
+}
+
+void tide_sqlite_append_text(struct tide_buf *buf, tide_str text)
+{
+    append_quoted(buf, text, '\'');
+}

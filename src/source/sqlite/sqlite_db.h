@@ -1,0 +1,64 @@
+/*
+ * Small helpers over the sqlite3 API, with our errors. One thread per connection.
+ */
+#pragma once
+
+#include "base/buf.h"
+#include "base/status.h"
+#include "base/str.h"
+
+#include <sqlite3.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+enum tide_sqlite_access {
+    TIDE_SQLITE_READ_ONLY,
+    TIDE_SQLITE_READ_WRITE,
+};
+
+/**
+ * Opens an existing database with `busy_timeout_ms` and looks whether it is one. Extended result
+ * codes are on; triggers and schema of the file are not trusted (trusted_schema=OFF).
+ * Errors: TIDE_INVALID no such file; TIDE_CORRUPT not a database; TIDE_IO else.
+ */
+tide_status tide_sqlite_db_open(const char *path, enum tide_sqlite_access access,
+                                int busy_timeout_ms, sqlite3 **ret_db, struct tide_error *err);
+
+/** Closes *db, for TIDE_CLEANUP on a `sqlite3 *`. */
+void tide_sqlite_db_close(sqlite3 **db);
+
+/** Finalizes *stmt, for TIDE_CLEANUP on a `sqlite3_stmt *`. */
+void tide_sqlite_stmt_done(sqlite3_stmt **stmt);
+
+/**
+ * The error of the connection's last call as ours: "<doing>: <what and the way out>".
+ * TIDE_TIMEOUT (retriable) busy or locked; TIDE_CORRUPT damaged or not a database; TIDE_CANCELLED
+ * interrupted; TIDE_INVALID read-only; TIDE_IO else (SQLITE_SCHEMA is retriable).
+ */
+tide_status tide_sqlite_db_fail(sqlite3 *db, int rc, const char *doing, struct tide_error *err);
+
+/** Prepares one statement. */
+tide_status tide_sqlite_prepare(sqlite3 *db, tide_str sql, sqlite3_stmt **ret_stmt,
+                                struct tide_error *err);
+
+/** Runs statements without results. */
+tide_status tide_sqlite_exec(sqlite3 *db, const char *sql, struct tide_error *err);
+
+/** Steps: `*ret_is_row` says whether there is a row. */
+tide_status tide_sqlite_step(sqlite3_stmt *stmt, bool *ret_is_row, struct tide_error *err);
+
+/** The first column of the first row as an integer; `otherwise` when there is no row or NULL. */
+tide_status tide_sqlite_int(sqlite3 *db, const char *sql, int64_t otherwise, int64_t *ret_value,
+                            struct tide_error *err);
+
+/** Binds text without copying it: it must outlive the step. */
+void tide_sqlite_bind_str(sqlite3_stmt *stmt, int place, tide_str text);
+
+/** The column's bytes as text, valid until the next step; ptr NULL for NULL. */
+tide_str tide_sqlite_column_str(sqlite3_stmt *stmt, int column);
+
+/** Appends `"name"`, with `"` doubled. */
+void tide_sqlite_append_name(struct tide_buf *buf, tide_str name);
+
+/** Appends `'text'`, with `'` doubled. */
+void tide_sqlite_append_text(struct tide_buf *buf, tide_str text);

@@ -1,0 +1,85 @@
+/*
+ * Puts capture into a database and takes it away.
+ *
+ * One log serves all pipelines of a file: _tidemark_pipelines has a row for each, and
+ * _tidemark_tables one for each table that has triggers. Triggers of a table stay until the last
+ * pipeline goes, whoever asked for them: so a pipeline's reader meets marks of tables that are not
+ * its own and passes over them. Each table's row has `since`, the log's last id when its triggers
+ * were last (re)made: marks before it may be incomplete, so who has read less must copy the table
+ * anew.
+ *
+ * The connection must be writable and outside a transaction unless said otherwise. How long a call
+ * waits for the write lock is the connection's busy_timeout.
+ */
+#pragma once
+
+#include "base/arena.h"
+#include "base/status.h"
+#include "port/source.h"
+#include "source/sqlite/sqlite_schema.h"
+
+#include <sqlite3.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+/* The value of `format_version` in _tidemark_state. */
+#define TIDE_SQLITE_FORMAT_VERSION 1
+
+/* A row of _tidemark_pipelines. */
+struct tide_sqlite_pipeline {
+    tide_str name;
+    int64_t confirmed;                   /* ids at or below are not needed by it */
+    char nonce[TIDE_SQLITE_HEX_LEN + 1]; /* fresh at every confirm */
+};
+
+/* What an installation is, as it was read or made. */
+struct tide_sqlite_installed {
+    char source_id[TIDE_SQLITE_HEX_LEN + 1]; /* random, made with the first installation */
+    char nonce[TIDE_SQLITE_HEX_LEN + 1];
+    int64_t confirmed; /* right after install: the log's last id, where the stream starts */
+    int64_t width;     /* the log has k1 … k<width> */
+};
+
+/**
+ * Installs for `pipeline` in one BEGIN IMMEDIATE: makes what is missing, remakes triggers of
+ * followed tables whose shape or triggers differ, writes the pipeline's row anew. Reads the tables
+ * that the globs choose inside that transaction, with their `number` and `since`. Tables that
+ * cannot be followed are left out of `ret_tables`.
+ *
+ * Errors: TIDE_INVALID a glob matches nothing or nothing can be followed, the file is read-only, or
+ *         another format version is there; TIDE_TIMEOUT the write lock was not to be had in time
+ *         (retriable); others from SQLite. Nothing is changed on failure.
+ */
+tide_status tide_sqlite_install(sqlite3 *db, tide_str pipeline, tide_str connection,
+                                const tide_str *globs, size_t glob_count,
+                                struct tide_sqlite_tables *ret_tables,
+                                struct tide_sqlite_installed *ret_installed,
+                                struct tide_error *err);
+
+/**
+ * Reads what is installed for `pipeline` and the tables, without changing anything; for going on
+ * from a checkpoint, inside the caller's read transaction or without one. `position` is the last id
+ * that the checkpoint has: a table whose `since` is past it, or that has no or other triggers than
+ * its shape needs, is TIDE_STALE with what happened and the way on.
+ */
+tide_status tide_sqlite_installed_load(sqlite3 *db, tide_str pipeline, tide_str connection,
+                                       const tide_str *globs, size_t glob_count, int64_t position,
+                                       struct tide_sqlite_tables *ret_tables,
+                                       struct tide_sqlite_installed *ret_installed,
+                                       struct tide_error *err);
+
+/** True when the database has a _tidemark_pipelines table (some installation is or was there). */
+tide_status tide_sqlite_is_installed(sqlite3 *db, bool *ret_is, struct tide_error *err);
+
+/** The pipelines in the database, by name, in `arena`; none when nothing is installed. */
+tide_status tide_sqlite_pipelines_read(sqlite3 *db, struct tide_arena *arena,
+                                       struct tide_sqlite_pipeline **ret_pipelines,
+                                       size_t *ret_count, struct tide_error *err);
+
+/**
+ * Removes the pipeline's row, and with the last row every trigger and table of ours; with an empty
+ * name all at once. Works when some of our things are missing or half made. Adds to `findings` what
+ * it removed and what it left (never a problem). Nothing of ours there is fine.
+ */
+tide_status tide_sqlite_uninstall(sqlite3 *db, tide_str pipeline, struct tide_findings *findings,
+                                  struct tide_error *err);
