@@ -56,6 +56,12 @@ tide_status tide_json_next(struct tide_json_reader *reader, struct tide_json_tok
 tide_status tide_json_skip(struct tide_json_reader *reader, tide_str *ret_raw,
                            struct tide_error *err);
 
+/** The same for a value whose first token, `first`, has just been read: for items of an array,
+ * which may end instead. */
+tide_status tide_json_skip_rest(struct tide_json_reader *reader,
+                                const struct tide_json_token *first, tide_str *ret_raw,
+                                struct tide_error *err);
+
 /** The text of a KEY or STRING token with escapes resolved; lives in the input or in `arena`. */
 tide_str tide_json_unescape(const struct tide_json_token *token, struct tide_arena *arena);
 
