@@ -18,6 +18,7 @@
 /* lanes and batches */
 #define TIDE_LANE_ITEMS_DEFAULT ((size_t)1024)
 #define TIDE_LANE_BYTES_DEFAULT (16 * TIDE_MIB)
+#define TIDE_LANE_ITEMS_MAX     ((size_t)1 << 20) /* what an option may ask for */
 #define TIDE_BATCH_CHANGES_MAX  ((size_t)1000)
 #define TIDE_BATCH_BYTES_MAX    (1 * TIDE_MIB)
 

@@ -45,6 +45,7 @@ struct tide_marker {
 struct tide_marker *tide_marker_new(uint64_t request_id, const tide_str *tables, size_t table_count,
                                     const tide_str *failed, size_t failed_count);
 struct tide_marker *tide_marker_ref(struct tide_marker *marker);
+/** NULL is fine. Any thread. */
 void tide_marker_unref(struct tide_marker *marker);
 
 struct tide_item {
@@ -52,6 +53,11 @@ struct tide_item {
     struct tide_batch *batch; /* one of the two, by kind */
     struct tide_marker *marker;
 };
+
+/** One more reference to the batch or the marker; returns the item. */
+struct tide_item tide_item_ref(struct tide_item item);
+/** Gives that reference back; nothing for the zeroed item. */
+void tide_item_unref(struct tide_item item);
 
 /* An item under way to several lanes: what is still to be published where. Zeroed to begin with. */
 struct tide_publication {
@@ -77,6 +83,9 @@ struct tide_request {
     size_t table_count;
 };
 
+/** Copies the names. */
+struct tide_request *tide_request_new(uint64_t id, unsigned lane, const tide_str *tables,
+                                      size_t table_count);
 void tide_request_free(struct tide_request *request); /* NULL is fine */
 
 struct tide_stream;
@@ -125,6 +134,9 @@ struct tide_stream_ops {
      * order. */
     tide_status (*give_back)(struct tide_lane_consumer *consumer,
                              const struct tide_delivery *delivery, struct tide_error *err);
+    /** Makes a receive that waits on the lane, else the next one that would wait, return
+     * TIDE_TIMEOUT at once. Any thread; nothing for an unknown lane. */
+    void (*interrupt)(struct tide_stream *stream, unsigned lane);
     /** Advisory: nothing waits behind what was delivered. */
     bool (*is_empty)(struct tide_lane_consumer *consumer);
 
