@@ -89,6 +89,7 @@ enum tide_sqlite_identity {
 
 struct tide_sqlite_table {
     struct tide_arena arena; /* owns everything below */
+    tide_str connection;     /* first part of the relation's store name */
     tide_str name;           /* as the schema spells it */
     bool is_without_rowid;
     bool is_strict;
@@ -150,6 +151,10 @@ static inline size_t tide_sqlite_table_log_width(const struct tide_sqlite_table 
 {
     return table->identity == TIDE_SQLITE_ROWID ? 1 : table->key_count;
 }
+
+/** Sets `number` and `since`, and makes the relation anew with the number as its id. References to
+ * the former one stay good. */
+void tide_sqlite_table_set_number(struct tide_sqlite_table *table, int64_t number, int64_t since);
 
 /** Frees the table and drops its reference to the relation. NULL is fine. */
 void tide_sqlite_table_free(struct tide_sqlite_table *table);
