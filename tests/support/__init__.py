@@ -1,0 +1,1 @@
+"""What the scenarios and the demo share. Only the standard library."""
