@@ -21,6 +21,8 @@
 #define TIDE_LANE_ITEMS_MAX     ((size_t)1 << 20) /* what an option may ask for */
 #define TIDE_BATCH_CHANGES_MAX  ((size_t)1000)
 #define TIDE_BATCH_BYTES_MAX    (1 * TIDE_MIB)
+#define TIDE_SINK_GROUP_ITEMS   ((size_t)64) /* written before a flush */
+#define TIDE_SINK_GROUP_BYTES   (8 * TIDE_MIB)
 
 /* snapshots */
 #define TIDE_CHUNK_ROWS_DEFAULT   ((size_t)10000)
