@@ -1,0 +1,104 @@
+#include "sink/file/file_place.h"
+
+#include "base/alloc.h"
+#include "base/fsio.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+/* With what is put around it (".", ".tidemark", and those of a temporary file) within 255. */
+#define NAME_BYTES_MAX ((size_t)240)
+#define RECORD_SUFFIX  ".tidemark"
+#define DIR_RECORD     ".tidemark-held"
+
+void tide_file_place_close(struct tide_file_place *place)
+{
+    tide_fd_close(&place->dir.fd);
+    free(place->dir_path);
+    free(place->file_name);
+    free(place->record_name);
+    *place = (struct tide_file_place){.dir = {.fd = -1}};
+}
+
+static bool is_directory(const char *path)
+{
+    struct stat st;
+    return stat(path, &st) == 0 && S_ISDIR(st.st_mode);
+}
+
+static char *without_slashes(tide_str path)
+{
+    while (path.len > 1 && path.ptr[path.len - 1] == '/') {
+        path.len--;
+    }
+    return tide_strndup(path.ptr, path.len);
+}
+
+/* `path` is a file's: what is before and behind its last slash. */
+static void split(tide_str path, struct tide_file_place *place)
+{
+    size_t at = path.len;
+    while (at > 0 && path.ptr[at - 1] != '/') {
+        at--;
+    }
+    place->file_name = tide_strndup(path.ptr + at, path.len - at);
+    place->dir_path = at == 0 ? tide_strndup(".", 1) : without_slashes(tide_str_of(path.ptr, at));
+    struct tide_buf name = {0};
+    tide_buf_printf(&name, ".%s%s", place->file_name, RECORD_SUFFIX);
+    place->record_name = tide_strndup(name.ptr, name.len);
+    tide_buf_done(&name);
+}
+
+static tide_status open_dir_of_file(struct tide_file_place *place, struct tide_error *err)
+{
+    if (strlen(place->file_name) > NAME_BYTES_MAX) {
+        return tide_fail(err, TIDE_INVALID, "the file name \"%.40s…\" is longer than %zu bytes",
+                         place->file_name, NAME_BYTES_MAX);
+    }
+    if (!is_directory(place->dir_path)) {
+        return tide_fail(err, TIDE_INVALID,
+                         "cannot write %s: there is no directory %s; make it first",
+                         place->file_name, place->dir_path);
+    }
+    return tide_dir_open(place->dir_path, &place->dir.fd, err);
+}
+
+static tide_status open_dir_of_tables(struct tide_file_place *place, struct tide_error *err)
+{
+    TIDE_TRY(tide_dir_make(place->dir_path, err));
+    TIDE_TRY(tide_dir_open(place->dir_path, &place->dir.fd, err));
+    if (flock(place->dir.fd, LOCK_EX | LOCK_NB) != 0) {
+        return tide_fail(err, TIDE_INVALID, "%s is being written by another process",
+                         place->dir_path);
+    }
+    return TIDE_OK;
+}
+
+tide_status tide_file_place_open(tide_str place, struct tide_file_place *ret_place,
+                                 struct tide_error *err)
+{
+    if (place.len == 0 || memchr(place.ptr, '\0', place.len) != NULL) {
+        return tide_fail(err, TIDE_INVALID,
+                         "file: needs a path: file:out.ndjson for one file, file:out/ for a file "
+                         "for each table");
+    }
+    TIDE_CLEANUP(tide_file_place_close) struct tide_file_place opened = {.dir = {.fd = -1}};
+    TIDE_CLEANUP(tide_free_ptr) char *path = tide_strndup(place.ptr, place.len);
+    if (place.ptr[place.len - 1] == '/' || is_directory(path)) {
+        opened.dir_path = without_slashes(place);
+        opened.record_name = tide_strndup(DIR_RECORD, strlen(DIR_RECORD));
+        TIDE_TRY(open_dir_of_tables(&opened, err));
+    } else {
+        split(place, &opened);
+        TIDE_TRY(open_dir_of_file(&opened, err));
+    }
+    opened.dir.path = opened.dir_path;
+    *ret_place = opened;
+    opened = (struct tide_file_place){.dir = {.fd = -1}};
+    return TIDE_OK;
+}

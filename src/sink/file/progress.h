@@ -1,0 +1,30 @@
+/*
+ * How far a copy has come, as a sink that remembers tells it: the place up to which all changes
+ * are there, and the snapshots that are open. Pure.
+ */
+#pragma once
+
+#include "port/sink.h"
+
+#include <stddef.h>
+
+struct tide_progress {
+    struct tide_place place;
+    struct tide_held_snapshot *snapshots; /* open ones */
+    size_t snapshot_count;
+    size_t snapshot_cap;
+};
+
+/** Frees the array; `{0}` is no progress. */
+void tide_progress_done(struct tide_progress *progress);
+
+/** Takes in what writing `batch` (whole) brings. The place never goes back. */
+void tide_progress_apply(struct tide_progress *progress, const struct tide_batch *batch);
+
+/** Adds an open snapshot. */
+void tide_progress_add(struct tide_progress *progress, const struct tide_held_snapshot *snapshot);
+
+/** Makes `into` equal to `from`. */
+void tide_progress_copy(struct tide_progress *into, const struct tide_progress *from);
+
+bool tide_progress_equal(const struct tide_progress *a, const struct tide_progress *b);
