@@ -8,7 +8,8 @@ void tide_frames_init(struct tide_frames *frames, const struct tide_sink_options
 {
     *frames = (struct tide_frames){
         .envelope = {.position_kind = options->position_kind,
-                     .record_bytes_max = options->record_bytes_max},
+                     .record_bytes_max = options->record_bytes_max,
+                     .incarnation = options->incarnation},
         .dead_letters = options->dead_letters,
         .destination = destination,
     };
@@ -16,6 +17,7 @@ void tide_frames_init(struct tide_frames *frames, const struct tide_sink_options
 
 void tide_frames_done(struct tide_frames *frames)
 {
+    tide_envelope_rows_done(&frames->prepared);
     tide_buf_done(&frames->record);
 }
 
@@ -31,6 +33,8 @@ void tide_frames_start(struct tide_frames *frames, const struct tide_batch *batc
     }
     frames->at = part->opening == TIDE_OPENING_NONE ? 1 : 0;
     frames->end = 1 + part->row_count + (part->is_end ? 1 : 0);
+    tide_envelope_rows_done(&frames->prepared);
+    tide_envelope_rows_init(&frames->prepared, &frames->envelope, part);
 }
 
 const struct tide_relation *tide_frames_peek(const struct tide_frames *frames)
@@ -63,8 +67,8 @@ static size_t append_snapshot_frame(struct tide_frames *frames, struct tide_buf 
     if (frames->at == 0) {
         tide_envelope_append_opening(buf, &frames->envelope, part);
     } else if (is_row(frames)) {
-        tide_envelope_append_row(buf, &frames->envelope, part, frames->at - 1, &oversize,
-                                 &frames->record);
+        tide_envelope_rows_append(buf, &frames->prepared, frames->at - 1, &oversize,
+                                  &frames->record);
         count(oversize == 0 ? &frames->rows : &frames->stubs, 1);
     } else {
         tide_envelope_append_end(buf, &frames->envelope, part);

@@ -25,7 +25,8 @@ struct tide_frames {
     struct tide_dead_letters dead_letters;
     tide_str destination; /* for dead letters; borrowed */
     /* private */
-    struct tide_buf record; /* of the oversize row under way */
+    struct tide_envelope_rows prepared; /* of the snapshot part under way */
+    struct tide_buf record;             /* of the oversize row under way */
     const struct tide_batch *batch;
     size_t at;  /* number of the next frame: a change, or 0 opening, 1… rows, row_count + 1 end */
     size_t end; /* one past the last frame's number */

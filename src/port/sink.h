@@ -46,8 +46,11 @@ struct tide_sink_options {
     tide_str identity; /* JSON that names the source; what a sink holds of another one stops it */
     const struct tide_position_kind *position_kind;
     enum tide_sink_existing existing;
-    bool is_resumed; /* the pipeline goes on from a checkpoint: what is there is ours to continue */
+    /* The pipeline goes on from a checkpoint, or the sink is opened again after an error: what is
+     * there is ours to continue. */
+    bool is_resumed;
     size_t record_bytes_max;
+    uint32_t incarnation; /* how often the source's log started over; in change frames */
     struct tide_dead_letters dead_letters;
 };
 

@@ -144,9 +144,25 @@ tide_status tide_frames_file_check(struct tide_frames_file *file, const struct t
     return TIDE_OK;
 }
 
+/* Opens again what was closed for want of descriptors. */
+static tide_status reopen(struct tide_frames_file *file, struct tide_error *err)
+{
+    struct stat st;
+    if (file->fd >= 0) {
+        return TIDE_OK;
+    }
+    tide_status status = open_locked(file, 0, &st, err);
+    if (status == TIDE_END || (status == TIDE_OK && st.st_ino != file->inode)) {
+        return tide_fail(err, TIDE_STALE, "%s was moved or replaced while it was being written",
+                         file->path);
+    }
+    return status;
+}
+
 tide_status tide_frames_file_cut(struct tide_frames_file *file, uint64_t length,
                                  struct tide_error *err)
 {
+    TIDE_TRY(reopen(file, err));
     if (ftruncate(file->fd, (off_t)length) != 0) {
         return fail_errno(file, "cut", err);
     }
@@ -159,18 +175,6 @@ void tide_frames_file_end_line(struct tide_frames_file *file)
     if (file->length > 0 && file->tail[file->tail_len - 1] != '\n') {
         tide_buf_append_char(&file->buf, '\n');
     }
-}
-
-/* Opens again what was closed for want of descriptors. */
-static tide_status reopen(struct tide_frames_file *file, struct tide_error *err)
-{
-    struct stat st;
-    tide_status status = open_locked(file, 0, &st, err);
-    if (status == TIDE_END || (status == TIDE_OK && st.st_ino != file->inode)) {
-        return tide_fail(err, TIDE_STALE, "%s was moved or replaced while it was being written",
-                         file->path);
-    }
-    return status;
 }
 
 static void remember_tail(struct tide_frames_file *file, const char *bytes, size_t len)
@@ -191,9 +195,7 @@ tide_status tide_frames_file_write_out(struct tide_frames_file *file, struct tid
     if (file->buf.len == 0) {
         return TIDE_OK;
     }
-    if (file->fd < 0) {
-        TIDE_TRY(reopen(file, err));
-    }
+    TIDE_TRY(reopen(file, err));
     file->needs_sync = true;
     size_t done = 0;
     while (done < file->buf.len) {

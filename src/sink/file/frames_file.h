@@ -59,7 +59,7 @@ tide_status tide_frames_file_create(struct tide_frames_file *file, uint64_t *ret
 tide_status tide_frames_file_check(struct tide_frames_file *file, const struct tide_held_file *held,
                                    struct tide_error *err);
 
-/** Cuts an open file to `length`, its end from now on. */
+/** Cuts the file, opening it again if it was closed, to `length`, its end from now on. */
 tide_status tide_frames_file_cut(struct tide_frames_file *file, uint64_t length,
                                  struct tide_error *err);
 
