@@ -35,7 +35,7 @@ PYTEST = ["/usr/bin/python3", "-m", "pytest", "-q", "-p", "no:cacheprovider"]
 
 
 def prepare(directory, log):
-    """Sets up a build directory once and builds all of it."""
+    """Sets up a build directory once and builds all of it; `log` stays only when that fails."""
     env, options = BUILDS[directory]
     if not (ROOT / directory / "build.ninja").exists():
         code, _ = run_logged(["meson", "setup", directory, *options], log, env)
@@ -44,6 +44,8 @@ def prepare(directory, log):
     elif "-Dtests=false" not in options and not has_tests(directory):
         run_logged(["meson", "setup", "--reconfigure", directory], log, env, append=True)
     code, _ = run_logged(["ninja", "-C", directory], log, append=True)
+    if code == 0:
+        log.unlink()
     return code == 0
 
 
@@ -51,6 +53,12 @@ def has_tests(directory):
     """False for a directory that was set up before cmocka was there."""
     listed = ROOT / directory / "meson-info" / "intro-tests.json"
     return listed.exists() and json.loads(listed.read_text()) != []
+
+
+def meson_names(directory):
+    """The names of the unit tests that a build directory has."""
+    listed = ROOT / directory / "meson-info" / "intro-tests.json"
+    return [test["name"] for test in json.loads(listed.read_text())]
 
 
 def count_cases(text, result):

@@ -36,6 +36,7 @@ static inline tide_str tide_buf_str(const struct tide_buf *buf)
     return (tide_str){buf->ptr, buf->len};
 }
 
+/** Appends; memory grows by doubling. Numbers are written in decimal, printf without its NUL. */
 void tide_buf_append(struct tide_buf *buf, const void *bytes, size_t len);
 void tide_buf_append_str(struct tide_buf *buf, tide_str s);
 void tide_buf_append_char(struct tide_buf *buf, char c);

@@ -43,6 +43,18 @@ tide_status tide_fail_retriable(struct tide_error *err, tide_status status, cons
 /** Puts "context: " before the message that `err` holds and returns its status. */
 tide_status tide_fail_context(struct tide_error *err, const char *fmt, ...) TIDE_PRINTF(2, 3);
 
+#ifdef __clang_analyzer__
+/* Tells clang's analyzer, which reads one file at a time, that these never return TIDE_OK. */
+static inline tide_status tide_failed(tide_status status)
+{
+    return status == TIDE_OK ? TIDE_INVALID : status;
+}
+
+#define tide_fail(...)           tide_failed((tide_fail)(__VA_ARGS__))
+#define tide_fail_retriable(...) tide_failed((tide_fail_retriable)(__VA_ARGS__))
+#define tide_fail_context(...)   tide_failed((tide_fail_context)(__VA_ARGS__))
+#endif
+
 /** The lower-case name of a status, for logs and tests. */
 const char *tide_status_name(tide_status status);
 

@@ -26,9 +26,11 @@ bool tide_cond_wait_until(pthread_cond_t *cond, pthread_mutex_t *mutex, int64_t 
  */
 void tide_thread_start(pthread_t *ret_thread, void *(*run)(void *), void *arg);
 
+/** As pthread's; misuse aborts. */
 void tide_mutex_lock(pthread_mutex_t *mutex);
 void tide_mutex_unlock(pthread_mutex_t *mutex);
 
+/** Opens and closes what the waker waits on; aborts when the process has no file left. */
 void tide_waker_init(struct tide_waker *waker);
 void tide_waker_done(struct tide_waker *waker);
 

@@ -102,6 +102,7 @@ enum tide_checkpoint_phase {
     TIDE_PHASE_CATCH_UP_PROGRESS,
 };
 
+/** The phase as it stands in file names and in the JSON: "snapshot_progress" and so on. */
 const char *tide_checkpoint_phase_name(enum tide_checkpoint_phase phase);
 
 /**

@@ -64,6 +64,7 @@ struct tide_batch {
 /** An empty batch with one reference. */
 struct tide_batch *tide_batch_new(void);
 
+/** One more reference; returns its argument. */
 struct tide_batch *tide_batch_ref(struct tide_batch *batch);
 
 /** Frees the batch with its last reference. NULL is fine. Any thread. */

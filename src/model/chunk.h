@@ -24,6 +24,7 @@ struct tide_visibility {
     size_t in_progress_count;
 };
 
+/** Whether a transaction was finished when the snapshot was taken. */
 bool tide_visibility_sees(const struct tide_visibility *visibility, uint64_t tx_id);
 
 struct tide_chunk_request {

@@ -50,10 +50,12 @@ tide_status tide_channel_check(const struct tide_channel *channel, struct tide_e
 /** TIDE_INVALID that names the lane's number. */
 tide_status tide_channel_unknown_lane(unsigned lane, struct tide_error *err);
 
+/** The operations of port/stream.h, which says what each does. */
 tide_status tide_channel_publish(struct tide_stream *stream, struct tide_publication *publication,
                                  struct tide_waker *waker, int64_t deadline_us,
                                  struct tide_error *err);
 
+/** The lane's side of them, in channel_consume.c. */
 tide_status tide_channel_attach(struct tide_stream *stream, unsigned lane,
                                 struct tide_lane_consumer *ret_consumer, struct tide_error *err);
 tide_status tide_channel_receive(struct tide_lane_consumer *consumer, int64_t deadline_us,
@@ -62,5 +64,5 @@ tide_status tide_channel_acknowledge(struct tide_lane_consumer *consumer,
                                      const struct tide_delivery *delivery, struct tide_error *err);
 tide_status tide_channel_give_back(struct tide_lane_consumer *consumer,
                                    const struct tide_delivery *delivery, struct tide_error *err);
-void tide_channel_interrupt(struct tide_stream *stream, unsigned lane);
+void tide_channel_interrupt(struct tide_stream *stream, unsigned number);
 bool tide_channel_is_empty(struct tide_lane_consumer *consumer);

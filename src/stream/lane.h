@@ -52,6 +52,7 @@ struct tide_lane {
     struct tide_lane *next_dropped; /* list of lanes that were dropped and are kept for an end */
 };
 
+/** An empty lane. */
 struct tide_lane *tide_lane_new(tide_str name, uint64_t born, uint64_t build_born);
 /** NULL is fine. Nobody waits on it. */
 void tide_lane_free(struct tide_lane *lane);

@@ -19,6 +19,7 @@ struct tide_requests {
     uint64_t next_id;
 };
 
+/** Frees what it holds. */
 void tide_requests_done(struct tide_requests *requests);
 
 /** Adds a request, or finds the waiting one for the same lane and set of tables; its id. */
