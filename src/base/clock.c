@@ -81,14 +81,29 @@ static struct civil civil_from_us(int64_t utc_us)
     return civil;
 }
 
+/* `count` digits with leading zeros, then `after`; returns the place behind. */
+static char *put_digits(char *to, unsigned value, size_t count, char after)
+{
+    for (size_t i = count; i > 0; i--, value /= 10) {
+        to[i - 1] = (char)('0' + value % 10);
+    }
+    to[count] = after;
+    return to + count + 1;
+}
+
+/* Every change frame has one: printf would cost more than the rest of the frame. */
 void tide_rfc3339_ms(int64_t utc_us, char ret_text[TIDE_RFC3339_MS_LEN + 1])
 {
     struct civil c = civil_from_us(utc_us);
-    char text[64];
-    (void)snprintf(text, sizeof(text), "%04d-%02u-%02uT%02u:%02u:%02u.%03uZ", (int)c.year, c.month,
-                   c.day, c.hour, c.minute, c.second, c.micros / 1000);
-    memcpy(ret_text, text, TIDE_RFC3339_MS_LEN);
-    ret_text[TIDE_RFC3339_MS_LEN] = '\0';
+    char *to = put_digits(ret_text, (unsigned)c.year, 4, '-');
+    to = put_digits(to, c.month, 2, '-');
+    to = put_digits(to, c.day, 2, 'T');
+    to = put_digits(to, c.hour, 2, ':');
+    to = put_digits(to, c.minute, 2, ':');
+    to = put_digits(to, c.second, 2, '.');
+    to = put_digits(to, c.micros / 1000, 3, 'Z');
+    *to = '\0';
+    TIDE_ASSERT(to == ret_text + TIDE_RFC3339_MS_LEN);
 }
 
 void tide_rfc3339_us(int64_t utc_us, const char *zone, char ret_text[40])

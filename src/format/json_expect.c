@@ -119,7 +119,11 @@ static char *put_escaped(char *to, const char **from)
     const char *p = *from;
     if (p[1] != 'u') {
         const char *letter = strchr(letters, p[1]);
-        *to++ = letter == NULL ? p[1] : controls[letter - letters];
+        if (letter != NULL) {
+            *to++ = controls[letter - letters];
+        } else {
+            *to++ = p[1];
+        }
         *from = p + 2;
         return to;
     }

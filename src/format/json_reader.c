@@ -387,20 +387,27 @@ static const char *token_start(const struct tide_json_token *token)
     return is_quoted ? token->text.ptr - 1 : token->text.ptr;
 }
 
+/* Reads on until the innermost open level is closed. */
+static tide_status pass_level(struct tide_json_reader *reader, struct tide_error *err)
+{
+    /* a copy, so that the compiler may keep the state in registers */
+    struct tide_json_reader local = *reader;
+    struct tide_json_token token = {0};
+    size_t outside = local.depth - 1;
+    while (local.depth > outside) {
+        TIDE_TRY(step(&local, &token, err));
+    }
+    *reader = local;
+    return TIDE_OK;
+}
+
 tide_status tide_json_skip_rest(struct tide_json_reader *reader,
                                 const struct tide_json_token *first, tide_str *ret_raw,
                                 struct tide_error *err)
 {
     const char *start = token_start(first);
     if (first->type == TIDE_JSON_OBJECT_BEGIN || first->type == TIDE_JSON_ARRAY_BEGIN) {
-        /* a copy, so that the compiler may keep the state in registers */
-        struct tide_json_reader local = *reader;
-        struct tide_json_token token = {0};
-        size_t outside = local.depth - 1;
-        while (local.depth > outside) {
-            TIDE_TRY(step(&local, &token, err));
-        }
-        *reader = local;
+        TIDE_TRY(pass_level(reader, err));
     }
     *ret_raw = tide_str_of(start, (size_t)(reader->input.ptr + reader->pos - start));
     return TIDE_OK;

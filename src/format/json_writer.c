@@ -21,10 +21,11 @@ static char *put_escape(char *to, char c)
     } else if (letters[byte] != '\0') {
         *to++ = letters[byte];
     } else {
-        memcpy(to, "u00", 3);
-        to[3] = hex[byte >> 4];
-        to[4] = hex[byte & 15];
-        to += 5;
+        *to++ = 'u';
+        *to++ = '0';
+        *to++ = '0';
+        *to++ = hex[byte >> 4];
+        *to++ = hex[byte & 15];
     }
     return to;
 }
@@ -109,10 +110,14 @@ void tide_json_append_base64(struct tide_buf *buf, tide_str bytes)
     if (at < bytes.len) {
         bool has_two = bytes.len - at == 2;
         unsigned group = (unsigned)from[at] << 16 | (has_two ? (unsigned)from[at + 1] << 8 : 0);
-        *to++ = digits[group >> 18];
-        *to++ = digits[group >> 12 & 63];
-        *to++ = has_two ? digits[group >> 6 & 63] : '=';
-        *to++ = '=';
+        to[0] = digits[group >> 18];
+        to[1] = digits[group >> 12 & 63];
+        to[2] = '=';
+        to[3] = '=';
+        if (has_two) {
+            to[2] = digits[group >> 6 & 63];
+        }
+        to += 4;
     }
     *to++ = '"';
     buf->len += (size_t)(to - start);

@@ -77,7 +77,11 @@ static size_t put_with_point(char *to, const char *printed)
     for (const char *p = printed; *p != '\0'; p++) {
         bool is_number = (*p >= '0' && *p <= '9') || *p == '-' || *p == '+' || *p == 'e';
         if (is_number || !(len > 0 && to[len - 1] == '.')) {
-            to[len++] = is_number ? *p : '.';
+            to[len] = '.';
+            if (is_number) {
+                to[len] = *p;
+            }
+            len++;
         }
         has_mark = has_mark || !is_number || *p == 'e';
     }
