@@ -87,6 +87,7 @@ void tide_sink_engine_stop(struct tide_sink_engine *engine);
 /** Waits until the thread has ended; the sink is closed then. Nothing when it was not started. */
 void tide_sink_engine_join(struct tide_sink_engine *engine);
 
+/** What it is doing now, copied out under its lock. Any thread. */
 void tide_sink_engine_status(struct tide_sink_engine *engine,
                              struct tide_sink_engine_status *ret_status);
 

@@ -67,6 +67,10 @@ void tide_json_append_string(struct tide_buf *buf, tide_str text)
 #ifdef TIDE_DEBUG
     TIDE_ASSERT(tide_str_is_utf8(text));
 #endif
+    if (text.len == 0) { /* its pointer may be NULL, to which nothing may be added */
+        tide_buf_append(buf, "\"\"", 2);
+        return;
+    }
     char *to = tide_buf_reserve(buf, text.len + 2);
     *to++ = '"';
     size_t at = 0;

@@ -27,4 +27,5 @@ void tide_progress_add(struct tide_progress *progress, const struct tide_held_sn
 /** Makes `into` equal to `from`. */
 void tide_progress_copy(struct tide_progress *into, const struct tide_progress *from);
 
+/** Same place, same snapshots. */
 bool tide_progress_equal(const struct tide_progress *a, const struct tide_progress *b);
