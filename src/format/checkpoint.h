@@ -15,6 +15,15 @@
 #include <stddef.h>
 #include <stdint.h>
 
+/*
+ * A key as JSON is an array of typed values, `[{"type":"Int64","value":42}]`. In the compatible
+ * part INTEGER is Int64, REAL Float64 with the digits as they are, TEXT Text, BYTES Bytes (an array
+ * of numbers), BOOL Bool, NULL Null and DECIMAL Decimal with precision 38 and the scale of its
+ * digits; what has no exact form there goes as Text in the source's own spelling. Under our own key
+ * every kind of value reads back as it was: what those cannot hold (a REAL or DECIMAL that is not
+ * finite, more than 38 digits, an integer beyond 64 bits, RAW_TEXT, JSON, ABSENT, UNCHANGED) is
+ * `{"type":"Tidemark","value":{"kind":"raw_text","text":"/w=="}}`, raw text in base 64.
+ */
 struct tide_checkpoint_key {
     struct tide_value *values;
     size_t count; /* 0: none (JSON null) */
@@ -105,27 +114,51 @@ enum tide_checkpoint_phase {
 /** The phase as it stands in file names and in the JSON: "snapshot_progress" and so on. */
 const char *tide_checkpoint_phase_name(enum tide_checkpoint_phase phase);
 
+/** The phase of that name; false when there is none. */
+bool tide_checkpoint_phase_find(tide_str name, enum tide_checkpoint_phase *ret_phase);
+
+/** Every table is done; true of none. Of a decoded checkpoint (looks at `tables`). */
+bool tide_checkpoint_all_done(const struct tide_checkpoint *checkpoint);
+
 /**
- * The compact JSON. `tables` is made from `copies` (one entry a table: done only if done for all);
- * where there are no copies and no tidemark part, from `tables`.
+ * The compact JSON; the same for the same checkpoint. `tables` is made from `copies` (one entry a
+ * table: done only if done for all; last_pk of its only unfinished copy, else null); where there
+ * are no copies and no tidemark part, from `tables`. Raw JSON goes in as it is and must be valid;
+ * an empty identity or state is null. `kind` may be NULL when no store's place is known.
  */
 void tide_checkpoint_encode(const struct tide_checkpoint *checkpoint,
                             const struct tide_position_kind *kind, struct tide_buf *buf);
 
 /**
  * Reads what tide_checkpoint_encode or surreal-sync wrote. `kind` may be NULL: then places of
- * stores are not read (for looking at a file without its source). Everything lives in `arena`.
- * Errors: TIDE_CORRUPT with what is wrong and the byte offset.
+ * stores are not read (for looking at a file without its source). Everything lives in `json` or
+ * `arena`; raw JSON keeps its digits and loses its white space. A `last_pk` of the compatible part
+ * may be any JSON (see tide_checkpoint_key_decode); nesting over 127 levels is refused.
+ * Errors: TIDE_CORRUPT with what is wrong and the byte offset; TIDE_UNSUPPORTED a newer version.
  */
 tide_status tide_checkpoint_decode(tide_str json, const struct tide_position_kind *kind,
                                    struct tide_arena *arena, struct tide_checkpoint *ret_checkpoint,
                                    struct tide_error *err);
 
+/**
+ * Reads a `last_pk` of the compatible part, every type of value that surreal-sync writes: all
+ * integers as INTEGER, floats as REAL, the string types, dates and times as TEXT as written, UUIDs
+ * as TEXT in lower case with hyphens, structures (Array, Set, Object …) as JSON. null is a key of 0
+ * values. Everything lives in `json` or `arena`. Errors: TIDE_CORRUPT with the byte offset.
+ */
+tide_status tide_checkpoint_key_decode(tide_str json, struct tide_arena *arena,
+                                       struct tide_checkpoint_key *ret_key, struct tide_error *err);
+
 /** The file form: pretty JSON with the compact one as a string. `created_us` is UTC. */
 void tide_checkpoint_file_encode(tide_str compact_json, enum tide_checkpoint_phase phase,
                                  int64_t created_us, struct tide_buf *buf);
 
-/** The compact JSON inside a file, or in the transport form; also bare compact JSON. */
+/**
+ * The compact JSON inside a file, or in the transport form; also bare compact JSON, which says no
+ * time (`*ret_created_us` 0) and whose phase is full_sync_end when all is done, else
+ * snapshot_progress. Of the first two the checkpoint inside is checked for syntax only. It lives in
+ * `file` or `arena`.
+ */
 tide_status tide_checkpoint_file_decode(tide_str file, struct tide_arena *arena,
                                         tide_str *ret_compact_json,
                                         enum tide_checkpoint_phase *ret_phase,
