@@ -319,9 +319,11 @@ tide_status tide_sqlite_analyse(sqlite3 *db, tide_str connection,
                                 struct tide_sqlite_table **ret_table, struct tide_error *err)
 {
     TIDE_CLEANUP(free_table_ptr) struct tide_sqlite_table *table = table_new(connection, listed);
-    if (tide_str_equal(listed->type, TIDE_STR("virtual"))) {
+    table->is_shadow = tide_str_equal(listed->type, TIDE_STR("shadow"));
+    table->is_virtual = table->is_shadow || tide_str_equal(listed->type, TIDE_STR("virtual"));
+    if (table->is_virtual && !table->is_shadow) {
         table->problem = TIDE_STR("it is a virtual table, and SQLite has no triggers on these");
-    } else if (tide_str_equal(listed->type, TIDE_STR("shadow"))) {
+    } else if (table->is_shadow) {
         table->problem = TIDE_STR("it is the inner table of a virtual table");
     } else if (analyse_ordinary(db, table, err) != TIDE_OK) {
         return tide_fail_context(err, "table %.*s", TIDE_STR_ARG(table->name));

@@ -2,6 +2,7 @@
 
 #include <errno.h>
 #include <limits.h>
+#include <stdarg.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -98,6 +99,44 @@ tide_status tide_sqlite_exec(sqlite3 *db, const char *sql, struct tide_error *er
 {
     int rc = sqlite3_exec(db, sql, NULL, NULL, NULL);
     return rc == SQLITE_OK ? TIDE_OK : tide_sqlite_db_fail(db, rc, "asking SQLite", err);
+}
+
+tide_status tide_sqlite_execf(sqlite3 *db, struct tide_error *err, const char *fmt, ...)
+{
+    va_list args;
+    va_start(args, fmt);
+    char *sql = sqlite3_vmprintf(fmt, args);
+    va_end(args);
+    TIDE_ASSERT(sql != NULL);
+    tide_status status = tide_sqlite_exec(db, sql, err);
+    sqlite3_free(sql);
+    return status;
+}
+
+tide_status tide_sqlite_begin_write(sqlite3 *db, struct tide_error *err)
+{
+    int rc = sqlite3_exec(db, "BEGIN IMMEDIATE", NULL, NULL, NULL);
+    if (rc == SQLITE_OK) {
+        return TIDE_OK;
+    }
+    tide_status status = tide_sqlite_db_fail(db, rc, "taking the write lock", err);
+    int64_t waited_ms = 0;
+    struct tide_error ignored;
+    if (status == TIDE_TIMEOUT &&
+        tide_sqlite_int(db, "PRAGMA busy_timeout", 0, &waited_ms, &ignored) == TIDE_OK) {
+        return tide_fail_retriable(err, TIDE_TIMEOUT,
+                                   "another process kept the database locked for longer than "
+                                   "%.1f s; end its transaction and try again",
+                                   (double)waited_ms / 1000.0);
+    }
+    return status;
+}
+
+void tide_sqlite_rollback(sqlite3 **db)
+{
+    if (*db != NULL && sqlite3_get_autocommit(*db) == 0) {
+        (void)sqlite3_exec(*db, "ROLLBACK", NULL, NULL, NULL);
+    }
 }
 
 tide_status tide_sqlite_step(sqlite3_stmt *stmt, bool *ret_is_row, struct tide_error *err)

@@ -44,6 +44,15 @@ tide_status tide_sqlite_prepare(sqlite3 *db, tide_str sql, sqlite3_stmt **ret_st
 /** Runs statements without results. */
 tide_status tide_sqlite_exec(sqlite3 *db, const char *sql, struct tide_error *err);
 
+/** Runs one statement made by sqlite3_mprintf's rules: %Q a string, "%w" a name, also with %.*Q. */
+tide_status tide_sqlite_execf(sqlite3 *db, struct tide_error *err, const char *fmt, ...);
+
+/** Takes the write lock; the message of a failure says how long was waited. */
+tide_status tide_sqlite_begin_write(sqlite3 *db, struct tide_error *err);
+
+/** Rolls back what is open on *db, for TIDE_CLEANUP on a second `sqlite3 *`. */
+void tide_sqlite_rollback(sqlite3 **db);
+
 /** Steps: `*ret_is_row` says whether there is a row. */
 tide_status tide_sqlite_step(sqlite3_stmt *stmt, bool *ret_is_row, struct tide_error *err);
 

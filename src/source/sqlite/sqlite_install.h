@@ -1,12 +1,18 @@
 /*
  * Puts capture into a database and takes it away.
  *
- * One log serves all pipelines of a file: _tidemark_pipelines has a row for each, and
- * _tidemark_tables one for each table that has triggers. Triggers of a table stay until the last
- * pipeline goes, whoever asked for them: so a pipeline's reader meets marks of tables that are not
- * its own and passes over them. Each table's row has `since`, the log's last id when its triggers
- * were last (re)made: marks before it may be incomplete, so who has read less must copy the table
- * anew.
+ *   _tidemark_changes   (id INTEGER PRIMARY KEY, t, op, r, k1 … kN)   the log; never empty
+ *   _tidemark_tables    (t INTEGER PRIMARY KEY, name, spec, since)    tables that have triggers
+ *   _tidemark_state     (k PRIMARY KEY, v)                            source_id, format_version
+ *   _tidemark_pipelines (name PRIMARY KEY, confirmed, nonce, tables)
+ *   _tidemark_canary    (v)                           one row at rowid 7, which VACUUM moves to 1
+ *
+ * One log serves all pipelines of a file, so a pipeline's reader meets marks of tables that are
+ * not its own and passes over them. `tables` holds the numbers of the pipeline's tables as ",1,4,":
+ * triggers that no pipeline wants any more go with the pipeline that wanted them last, the tables
+ * with the last pipeline. `since` is the log's last id when a table's triggers were last (re)made:
+ * marks before it may be incomplete, so who has read less must copy the table anew. A table's
+ * number is never given to another one while any pipeline is left.
  *
  * The connection must be writable and outside a transaction unless said otherwise. How long a call
  * waits for the write lock is the connection's busy_timeout.
@@ -30,6 +36,7 @@ struct tide_sqlite_pipeline {
     tide_str name;
     int64_t confirmed;                   /* ids at or below are not needed by it */
     char nonce[TIDE_SQLITE_HEX_LEN + 1]; /* fresh at every confirm */
+    tide_str tables;                     /* numbers of its tables: ",1,4," */
 };
 
 /* What an installation is, as it was read or made. */
@@ -38,6 +45,9 @@ struct tide_sqlite_installed {
     char nonce[TIDE_SQLITE_HEX_LEN + 1];
     int64_t confirmed; /* right after install: the log's last id, where the stream starts */
     int64_t width;     /* the log has k1 … k<width> */
+    /* Tables that the globs choose and that could be followed, but that were made after the
+     * pipeline was installed: they are not captured. 0 right after install. */
+    size_t uncaptured_count;
 };
 
 /**
@@ -57,10 +67,11 @@ tide_status tide_sqlite_install(sqlite3 *db, tide_str pipeline, tide_str connect
                                 struct tide_error *err);
 
 /**
- * Reads what is installed for `pipeline` and the tables, without changing anything; for going on
+ * Reads what is installed for `pipeline` and its tables, without changing anything; for going on
  * from a checkpoint, inside the caller's read transaction or without one. `position` is the last id
- * that the checkpoint has: a table whose `since` is past it, or that has no or other triggers than
- * its shape needs, is TIDE_STALE with what happened and the way on.
+ * that the checkpoint has: a table that is gone, whose `since` is past it, or whose triggers are
+ * not those that its shape needs, is TIDE_STALE with what happened and the way on; so is a database
+ * without the pipeline.
  */
 tide_status tide_sqlite_installed_load(sqlite3 *db, tide_str pipeline, tide_str connection,
                                        const tide_str *globs, size_t glob_count, int64_t position,

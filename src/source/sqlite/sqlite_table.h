@@ -91,6 +91,8 @@ struct tide_sqlite_table {
     struct tide_arena arena; /* owns everything below */
     tide_str connection;     /* first part of the relation's store name */
     tide_str name;           /* as the schema spells it */
+    bool is_virtual; /* or the inner (shadow) table of one; never followed, columns not read */
+    bool is_shadow;
     bool is_without_rowid;
     bool is_strict;
     bool has_index; /* any index, also not unique: VACUUM then keeps the rowids */

@@ -335,3 +335,16 @@ tide_str tide_sqlite_default_text(tide_str text, struct tide_arena *arena)
     }
     return tide_arena_str(arena, token.text);
 }
+
+bool tide_sqlite_is_after_insert(tide_str sql)
+{
+    /* CREATE TRIGGER name AFTER INSERT; the stored text has neither schema nor IF NOT EXISTS. */
+    struct tide_sqlite_token tokens[5];
+    size_t at = 0;
+    for (size_t i = 0; i < 5; i++) {
+        if (!tide_sqlite_token_next(sql, &at, &tokens[i])) {
+            return false;
+        }
+    }
+    return tide_sqlite_token_is(&tokens[3], "AFTER") && tide_sqlite_token_is(&tokens[4], "INSERT");
+}

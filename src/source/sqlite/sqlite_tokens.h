@@ -67,3 +67,6 @@ tide_str tide_sqlite_expression_text(tide_str text, const tide_str *names, size_
  * In `arena`.
  */
 tide_str tide_sqlite_default_text(tide_str text, struct tide_arena *arena);
+
+/** True when `sql`, a CREATE TRIGGER as sqlite_schema holds it, makes an AFTER INSERT trigger. */
+bool tide_sqlite_is_after_insert(tide_str sql);

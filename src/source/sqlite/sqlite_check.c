@@ -1,0 +1,231 @@
+#include "source/sqlite/sqlite_check.h"
+
+#include "base/buf.h"
+#include "source/sqlite/sqlite_db.h"
+#include "source/sqlite/sqlite_installed.h"
+#include "source/sqlite/sqlite_tokens.h"
+
+#include <fcntl.h>
+#include <inttypes.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <unistd.h>
+
+struct check {
+    sqlite3 *db;
+    const char *path;
+    const struct tide_source_options *options;
+    struct tide_findings *findings;
+};
+
+static void find(struct check *check, bool is_problem, const char *remedy, const char *fmt, ...)
+    TIDE_PRINTF(4, 5);
+
+static void find(struct check *check, bool is_problem, const char *remedy, const char *fmt, ...)
+{
+    char what[1024];
+    va_list args;
+    va_start(args, fmt);
+    int len = vsnprintf(what, sizeof(what), fmt, args);
+    va_end(args);
+    TIDE_ASSERT(len >= 0);
+    size_t kept = (size_t)len < sizeof(what) ? (size_t)len : sizeof(what) - 1;
+    tide_findings_add(check->findings, is_problem, tide_str_of(what, kept), tide_str_from(remedy));
+}
+
+static void check_writable(struct check *check)
+{
+    if (faccessat(AT_FDCWD, check->path, W_OK, AT_EACCESS) != 0) {
+        find(check, true, "give this user write access to the file",
+             "the database %s cannot be written by this user, and following needs triggers in it",
+             check->path);
+    }
+    const char *slash = strrchr(check->path, '/');
+    char folder[4096];
+    int len =
+        snprintf(folder, sizeof(folder), "%.*s", slash == NULL ? 1 : (int)(slash - check->path) + 1,
+                 slash == NULL ? "." : check->path);
+    if (len < (int)sizeof(folder) && faccessat(AT_FDCWD, folder, W_OK, AT_EACCESS) != 0) {
+        find(check, true, "give this user write access to the folder",
+             "the folder %s cannot be written by this user, and SQLite makes its journal there",
+             folder);
+    }
+}
+
+static tide_status check_pragmas(struct check *check, struct tide_error *err)
+{
+    TIDE_CLEANUP(tide_sqlite_stmt_done) sqlite3_stmt *stmt = NULL;
+    bool is_row = false;
+    TIDE_TRY(tide_sqlite_prepare(
+        check->db,
+        TIDE_STR("SELECT journal_mode, encoding FROM pragma_journal_mode, pragma_encoding"), &stmt,
+        err));
+    TIDE_TRY(tide_sqlite_step(stmt, &is_row, err));
+    if (!is_row) {
+        return TIDE_OK;
+    }
+    tide_str mode = tide_sqlite_column_str(stmt, 0);
+    if (!tide_str_equal(mode, TIDE_STR("wal"))) {
+        find(check, false, "PRAGMA journal_mode = WAL",
+             "journal_mode is %.*s: while we read, a writer without busy_timeout fails with "
+             "SQLITE_BUSY; set busy_timeout in the writers, or use WAL, where readers block nobody",
+             TIDE_STR_ARG(mode));
+    }
+    if (!tide_str_equal(tide_sqlite_column_str(stmt, 1), TIDE_STR("UTF-8"))) {
+        find(check, false, "",
+             "the database is UTF-16: SQLite converts text as it is read, and half surrogate pairs "
+             "are lost");
+    }
+    return TIDE_OK;
+}
+
+static void check_table(struct check *check, const struct tide_sqlite_table *table)
+{
+    /* Without globs nobody asked for virtual tables, and their inner ones are not worth a word. */
+    bool is_asked_for = check->options->glob_count > 0 || !table->is_virtual;
+    if (table->identity == TIDE_SQLITE_NOT_FOLLOWED) {
+        if (table->is_shadow && !is_asked_for) {
+            return;
+        }
+        find(check, is_asked_for, "leave it out with --tables",
+             "table %.*s cannot be followed: %.*s", TIDE_STR_ARG(table->name),
+             TIDE_STR_ARG(table->problem));
+    } else if (tide_sqlite_table_is_renumbered(table)) {
+        find(check, false, "give it a primary key, or any index: then VACUUM keeps the rowids",
+             "table %.*s has no key and no index: its rows are told apart by their rowid, which "
+             "VACUUM changes; the table must then be copied anew",
+             TIDE_STR_ARG(table->name));
+    } else if (table->identity == TIDE_SQLITE_ROWID) {
+        find(check, false, "give it a primary key",
+             "table %.*s has no key: its rows are told apart by their rowid",
+             TIDE_STR_ARG(table->name));
+    } else if (table->is_nullable) {
+        find(
+            check, false, "declare the key's columns NOT NULL",
+            "the key of table %.*s may be NULL: rows where it is are told apart by their rowid too",
+            TIDE_STR_ARG(table->name));
+    }
+}
+
+/* RAISE, or FAIL as in OR FAIL, anywhere in the text. */
+static bool may_abandon(tide_str sql)
+{
+    struct tide_sqlite_token token;
+    for (size_t at = 0; tide_sqlite_token_next(sql, &at, &token);) {
+        if (tide_sqlite_token_is(&token, "RAISE") || tide_sqlite_token_is(&token, "FAIL")) {
+            return true;
+        }
+    }
+    return false;
+}
+
+static tide_status check_triggers(struct check *check, const struct tide_sqlite_tables *tables,
+                                  struct tide_error *err)
+{
+    TIDE_CLEANUP(tide_sqlite_stmt_done) sqlite3_stmt *stmt = NULL;
+    TIDE_TRY(tide_sqlite_prepare(check->db,
+                                 TIDE_STR("SELECT name, tbl_name, sql FROM main.sqlite_schema "
+                                          "WHERE type = 'trigger' AND name NOT GLOB "
+                                          "'" TIDE_SQLITE_PREFIX "*'"),
+                                 &stmt, err));
+    for (;;) {
+        bool is_row = false;
+        TIDE_TRY(tide_sqlite_step(stmt, &is_row, err));
+        if (!is_row) {
+            return TIDE_OK;
+        }
+        tide_str table = tide_sqlite_column_str(stmt, 1);
+        tide_str sql = tide_sqlite_column_str(stmt, 2);
+        if (tide_sqlite_is_after_insert(sql) && may_abandon(sql) &&
+            tide_sqlite_tables_by_name(tables, table) != NULL) {
+            find(
+                check, false, "",
+                "the AFTER INSERT trigger %.*s on table %.*s has RAISE or FAIL: that is fine while "
+                "it is older than ours, but making it anew during a copy ends the copy",
+                TIDE_STR_ARG(tide_sqlite_column_str(stmt, 0)), TIDE_STR_ARG(table));
+        }
+    }
+}
+
+static tide_status check_tables(struct check *check, struct tide_error *err)
+{
+    TIDE_CLEANUP(tide_sqlite_tables_done) struct tide_sqlite_tables tables = {0};
+    tide_status status =
+        tide_sqlite_tables_read(check->db, check->options->connection, check->options->globs,
+                                check->options->glob_count, &tables, err);
+    if (status == TIDE_INVALID) {
+        find(check, true, "", "%s", err->message);
+        return TIDE_OK;
+    }
+    TIDE_TRY(status);
+    size_t followed = 0;
+    for (size_t i = 0; i < tables.count; i++) {
+        check_table(check, tables.items[i]);
+        followed += tables.items[i]->identity != TIDE_SQLITE_NOT_FOLLOWED;
+    }
+    if (followed == 0) {
+        find(check, true, "", "there is no table that can be followed");
+    }
+    return check_triggers(check, &tables, err);
+}
+
+static tide_status check_pipelines(struct check *check, struct tide_error *err)
+{
+    TIDE_CLEANUP(tide_arena_done) struct tide_arena arena = {0};
+    struct tide_sqlite_pipeline *pipelines = NULL;
+    size_t count = 0;
+    int64_t last = 0;
+    TIDE_TRY(tide_sqlite_pipelines_read(check->db, &arena, &pipelines, &count, err));
+    TIDE_TRY(tide_sqlite_log_last(check->db, &last, err));
+    for (size_t i = 0; i < count; i++) {
+        find(check, false, "tidemark detach, if nobody runs it any more",
+             "pipeline %.*s is installed; it has confirmed %" PRId64 " of %" PRId64
+             " log entries, and the log keeps the rest for it",
+             TIDE_STR_ARG(pipelines[i].name), pipelines[i].confirmed, last);
+    }
+    return TIDE_OK;
+}
+
+/* What an earlier installation left, or runs now. */
+static tide_status check_installed(struct check *check, struct tide_error *err)
+{
+    int64_t ours = 0;
+    TIDE_TRY(tide_sqlite_int(check->db,
+                             "SELECT count(*) FROM main.sqlite_schema WHERE name GLOB "
+                             "'" TIDE_SQLITE_PREFIX "*' AND type IN ('table', 'trigger')",
+                             0, &ours, err));
+    if (ours == 0) {
+        return TIDE_OK;
+    }
+    tide_status status = tide_sqlite_whole_check(check->db, err);
+    if (status == TIDE_OK) {
+        status = tide_sqlite_version_check(check->db, err);
+    }
+    if (status == TIDE_STALE || status == TIDE_INVALID) {
+        find(check, true, "tidemark detach", "%s", err->message);
+        return TIDE_OK;
+    }
+    TIDE_TRY(status);
+    return check_pipelines(check, err);
+}
+
+static tide_status check_all(struct check *check, struct tide_error *err)
+{
+    TIDE_TRY(check_pragmas(check, err));
+    TIDE_TRY(check_installed(check, err));
+    return check_tables(check, err);
+}
+
+tide_status tide_sqlite_check(sqlite3 *db, const char *path,
+                              const struct tide_source_options *options,
+                              struct tide_findings *findings, struct tide_error *err)
+{
+    struct check check = {.db = db, .path = path, .options = options, .findings = findings};
+    check_writable(&check);
+    TIDE_CLEANUP(tide_sqlite_rollback) sqlite3 *open_db = NULL;
+    if (sqlite3_get_autocommit(db) != 0) {
+        TIDE_TRY(tide_sqlite_exec(db, "BEGIN", err));
+        open_db = db;
+    }
+    return check_all(&check, err);
+}

@@ -1,0 +1,84 @@
+/*
+ * What install, uninstall, load and watch share: reading and comparing what of ours is in the
+ * schema. Not for others.
+ */
+#pragma once
+
+#include "base/status.h"
+#include "source/sqlite/sqlite_install.h"
+#include "source/sqlite/sqlite_triggers.h"
+
+#include <sqlite3.h>
+#include <stdbool.h>
+
+/** Whether a table of that name (one of ours) is in the schema. */
+tide_status tide_sqlite_has_table(sqlite3 *db, const char *name, bool *ret_has,
+                                  struct tide_error *err);
+
+/** The value of `key` in _tidemark_state as text; TIDE_STALE when it is not there. */
+tide_status tide_sqlite_state_read(sqlite3 *db, const char *key,
+                                   char ret_value[TIDE_SQLITE_HEX_LEN + 1], struct tide_error *err);
+
+/** The log's last id; 0 when it is empty. */
+tide_status tide_sqlite_log_last(sqlite3 *db, int64_t *ret_id, struct tide_error *err);
+
+/** How many k columns the log has. */
+tide_status tide_sqlite_log_width(sqlite3 *db, int64_t *ret_width, struct tide_error *err);
+
+/** Where VACUUM has put the canary: 7 when it did not move, 0 when it is gone. */
+tide_status tide_sqlite_canary(sqlite3 *db, int64_t *ret_rowid, struct tide_error *err);
+
+/** The pipeline of that name among those in the database, copied into `arena`. */
+tide_status tide_sqlite_pipeline_find(sqlite3 *db, tide_str name, struct tide_arena *arena,
+                                      bool *ret_is_there, struct tide_sqlite_pipeline *ret_pipeline,
+                                      struct tide_error *err);
+
+/** Whether `numbers` (",1,4,") holds the number. */
+bool tide_sqlite_numbers_hold(tide_str numbers, int64_t number);
+
+/* How a table's triggers in the database compare with those that its shape needs. */
+enum tide_sqlite_fit {
+    TIDE_SQLITE_FIT,
+    TIDE_SQLITE_FIT_MISSING,  /* one is not there, or is on another table */
+    TIDE_SQLITE_FIT_OTHER,    /* one has another text, or there is one too many */
+    TIDE_SQLITE_FIT_NOT_LAST, /* another AFTER INSERT trigger is younger than ours: fires first */
+};
+
+/** Compares. `ret_name` (in `arena`) is the trigger that does not fit. */
+tide_status tide_sqlite_triggers_fit(sqlite3 *db, const struct tide_sqlite_table *table,
+                                     struct tide_arena *arena, enum tide_sqlite_fit *ret_fit,
+                                     tide_str *ret_name, struct tide_error *err);
+
+/** The table on which our trigger `ad` of that number is now, copied into `arena`; ptr NULL: there
+ * is no such trigger. */
+tide_status tide_sqlite_triggered_table(sqlite3 *db, int64_t number, struct tide_arena *arena,
+                                        tide_str *ret_name, struct tide_error *err);
+
+/** Drops our triggers of that number, wherever they are. In the caller's write transaction. */
+tide_status tide_sqlite_triggers_drop(sqlite3 *db, int64_t number, struct tide_error *err);
+
+/** Drops the triggers of tables that no pipeline wants. In the caller's write transaction. */
+tide_status tide_sqlite_unwanted_drop(sqlite3 *db, struct tide_error *err);
+
+/** The pipeline's row (in `arena`) and what is installed; TIDE_STALE when it has no row. */
+tide_status tide_sqlite_describe(sqlite3 *db, tide_str pipeline, struct tide_arena *arena,
+                                 struct tide_sqlite_installed *ret_installed,
+                                 struct tide_sqlite_pipeline *ret_pipeline, struct tide_error *err);
+
+/** TIDE_STALE with a sentence when the triggers in the schema are not those that `table` needs. */
+tide_status tide_sqlite_table_judge(sqlite3 *db, const struct tide_sqlite_table *table,
+                                    struct tide_error *err);
+
+/** TIDE_STALE with a sentence: the registered table is not there under its name, or cannot be
+ * followed any more. */
+tide_status tide_sqlite_fail_gone(sqlite3 *db, int64_t number, tide_str name,
+                                  struct tide_error *err);
+
+/** TIDE_INVALID when another format version of ours is in the database; nothing of ours is fine. */
+tide_status tide_sqlite_version_check(sqlite3 *db, struct tide_error *err);
+
+/** TIDE_STALE: VACUUM has renumbered the table's rows. */
+tide_status tide_sqlite_fail_vacuum(const struct tide_sqlite_table *table, struct tide_error *err);
+
+/** TIDE_STALE when any of our tables is missing. */
+tide_status tide_sqlite_whole_check(sqlite3 *db, struct tide_error *err);
