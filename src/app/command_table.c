@@ -9,6 +9,7 @@
 
 /* clang-format off */
 const struct tide_command tide_commands[] = {
+    {"verify", tide_command_verify, "tell complete snapshots from truncated ones"},
     {NULL, NULL, NULL},
 };
 /* clang-format on */

@@ -9,6 +9,7 @@
 /* JSON */
 #define TIDE_JSON_DEPTH_MAX  256
 #define TIDE_FRAME_BYTES_MAX (64 * TIDE_MIB) /* one frame as a line */
+#define TIDE_ATTEMPTS_MAX    65536u          /* of one snapshot */
 
 /* records */
 #define TIDE_RECORD_BYTES_DEFAULT      ((size_t)921600)
