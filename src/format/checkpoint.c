@@ -7,6 +7,7 @@
  */
 #include "format/checkpoint.h"
 
+#include "base/alloc.h"
 #include "base/limits.h"
 #include "base/map.h"
 #include "format/checkpoint_private.h"
@@ -73,46 +74,47 @@ static void append_foreign_tables(const struct tide_checkpoint *checkpoint, stru
 
 /* A table over all of its copies. */
 struct table_state {
-    const struct tide_checkpoint_copy *unfinished; /* the only one, else NULL */
+    tide_str name;
+    const struct tide_checkpoint_copy *unfinished; /* one of them */
     size_t unfinished_count;
 };
 
-/*
- * One entry a table, in the order of the copies. Where a table has several unfinished copies there
- * is no saying which is behind (only the server compares keys): it is then said to begin anew.
- */
-static void append_copied_tables(const struct tide_checkpoint *checkpoint, struct tide_buf *buf)
+/* Gathers `states` (room for one a copy), in the order in which the tables come first. */
+static size_t gather_tables(const struct tide_checkpoint *checkpoint, struct table_state *states)
 {
     TIDE_CLEANUP(tide_map_done) struct tide_map seen = {0};
-    TIDE_CLEANUP(tide_buf_done) struct tide_buf states = {0};
+    size_t count = 0;
     for (size_t i = 0; i < checkpoint->copy_count; i++) {
         const struct tide_checkpoint_copy *copy = &checkpoint->copies[i];
         bool is_new = false;
         union tide_map_value *index = tide_map_put(&seen, copy->table, &is_new);
         if (is_new) {
-            index->number = states.len / sizeof(struct table_state);
-            tide_buf_append(&states, &(struct table_state){0}, sizeof(struct table_state));
+            index->number = count;
+            states[count++] = (struct table_state){.name = copy->table};
         }
-        struct table_state *state = (struct table_state *)(void *)states.ptr + index->number;
         if (!copy->is_done) {
-            state->unfinished = copy;
-            state->unfinished_count++;
+            states[index->number].unfinished = copy;
+            states[index->number].unfinished_count++;
         }
     }
-    size_t written = 0;
-    for (size_t i = 0; i < checkpoint->copy_count; i++) {
-        const struct tide_checkpoint_copy *copy = &checkpoint->copies[i];
-        size_t index = tide_map_get(&seen, copy->table)->number;
-        if (index != written) {
-            continue; /* an earlier copy has written it */
-        }
-        struct table_state *state = (struct table_state *)(void *)states.ptr + index;
+    return count;
+}
+
+/*
+ * Where a table has several unfinished copies there is no saying which is behind (only the server
+ * compares keys): it is then said to begin anew.
+ */
+static void append_copied_tables(const struct tide_checkpoint *checkpoint, struct tide_buf *buf)
+{
+    TIDE_CLEANUP(tide_free_ptr)
+    struct table_state *states = tide_alloc(checkpoint->copy_count + 1, sizeof(*states));
+    size_t count = gather_tables(checkpoint, states);
+    for (size_t i = 0; i < count; i++) {
         const struct tide_checkpoint_key none = {0};
-        bool has_key = state->unfinished_count == 1 && state->unfinished->is_begun;
-        append_table_start(buf, written == 0, copy->table);
-        tide_checkpoint_key_append(buf, has_key ? &state->unfinished->last_pk : &none, false);
-        append_table_end(buf, state->unfinished_count == 0);
-        written++;
+        bool has_key = states[i].unfinished_count == 1 && states[i].unfinished->is_begun;
+        append_table_start(buf, i == 0, states[i].name);
+        tide_checkpoint_key_append(buf, has_key ? &states[i].unfinished->last_pk : &none, false);
+        append_table_end(buf, states[i].unfinished_count == 0);
     }
 }
 

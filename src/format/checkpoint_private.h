@@ -10,6 +10,9 @@
  */
 #define TIDE_CHECKPOINT_DEPTH_MAX 127
 
+/* Of our own key: a higher one is refused. */
+#define TIDE_CHECKPOINT_VERSION 1
+
 /** Appends one typed value. `is_exact` (under our own key): every kind reads back the same; else
  * what surreal-sync has no exact form for goes as Text. */
 void tide_checkpoint_value_append(struct tide_buf *buf, struct tide_value value, bool is_exact);

@@ -237,16 +237,15 @@ static tide_status read_flat(const struct tide_shape *shape, tide_str raw, bool 
     tide_str type = {0};
     TIDE_TRY(tide_shape_fields(shape, raw, &value_form, fields, err));
     TIDE_TRY(tide_shape_string(shape, fields[0], &type, err));
-    bool is_own = is_exact && tide_str_equal(type, TIDE_STR("Tidemark"));
-    const struct tide_checkpoint_variant *variant = find_variant(type);
-    if (variant == NULL && !is_own) {
-        return tide_shape_fail(shape, fields[0], "unknown type of value", err);
-    }
     if (fields[1].ptr == NULL && !tide_str_equal(type, TIDE_STR("Null"))) {
         return tide_shape_fail(shape, raw, "missing key `value` in the object", err);
     }
-    return is_own ? read_own(shape, fields[1], ret_value, err)
-                  : variant->read(shape, fields[1], ret_value, nested, err);
+    if (is_exact && tide_str_equal(type, TIDE_STR("Tidemark"))) {
+        return read_own(shape, fields[1], ret_value, err);
+    }
+    const struct tide_checkpoint_variant *variant = find_variant(type);
+    return variant == NULL ? tide_shape_fail(shape, fields[0], "unknown type of value", err)
+                           : variant->read(shape, fields[1], ret_value, nested, err);
 }
 
 /* Lists of values still to be checked: a list instead of recursion. */

@@ -60,17 +60,24 @@ tide_status tide_shape_items(const struct tide_shape *shape, tide_str raw, tide_
 tide_status tide_shape_values(const struct tide_shape *shape, tide_str raw, tide_str **ret_items,
                               size_t *ret_count, struct tide_error *err);
 
+/** A string, unescaped: a slice of the document or in the arena. */
 tide_status tide_shape_string(const struct tide_shape *shape, tide_str raw, tide_str *ret_text,
                               struct tide_error *err);
+
+/** An array of strings. */
 tide_status tide_shape_strings(const struct tide_shape *shape, tide_str raw,
                                const tide_str **ret_texts, size_t *ret_count,
                                struct tide_error *err);
+
+/** true or false. */
 tide_status tide_shape_bool(const struct tide_shape *shape, tide_str raw, bool *ret_value,
                             struct tide_error *err);
 
 /** An integer without fraction, exponent or a minus before zero, within the bounds. */
 tide_status tide_shape_u64(const struct tide_shape *shape, tide_str raw, uint64_t max,
                            uint64_t *ret_value, struct tide_error *err);
+
+/** The same with a sign; only checks it, the digits stay. */
 tide_status tide_shape_i64(const struct tide_shape *shape, tide_str raw, int64_t min, int64_t max,
                            struct tide_error *err);
 
