@@ -16,9 +16,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#define FILE_NAME                    "dead_letters.ndjson"
-#define READ_BYTES                   ((size_t)64 * 1024)
-#define BYTES_PER_UTF8_CHARACTER_MAX 4
+#define FILE_NAME  "dead_letters.ndjson"
+#define READ_BYTES ((size_t)64 * 1024)
 
 struct tide_dead_letter_file {
     char *dir;
@@ -159,11 +158,9 @@ static void append_place(struct tide_buf *buf, const struct tide_dead_letter *le
 /* The first bytes of the record: a text without half a character, or anything else. */
 static void append_record(struct tide_buf *buf, tide_str record, size_t bytes_max)
 {
-    bool is_cut = record.len > bytes_max;
-    tide_str kept = is_cut ? tide_str_of(record.ptr, bytes_max) : record;
+    tide_str kept = record.len > bytes_max ? tide_str_of(record.ptr, bytes_max) : record;
     size_t valid = tide_str_utf8_valid_prefix(kept);
-    bool is_half_character = is_cut && kept.len - valid < BYTES_PER_UTF8_CHARACTER_MAX;
-    if (valid == kept.len || is_half_character) {
+    if (valid == kept.len || tide_str_is_utf8(record)) {
         append_text(buf, TIDE_STR("record"), tide_str_of(kept.ptr, valid));
         return;
     }

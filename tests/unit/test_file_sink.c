@@ -7,6 +7,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mount.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -324,6 +325,53 @@ static void directory_of_many_tables_keeps_all_apart(void **state)
     }
 }
 
+/* A disk of 1 MiB: full is an error that may pass, and once there is room the copy goes on. */
+static void full_disk_is_retriable_and_loses_nothing_held(void **state)
+{
+    (void)state;
+    assert_int_equal(mkdir("disk", 0700), 0);
+    if (mount("none", "disk", "tmpfs", 0, "size=1m") != 0) {
+        print_message("skipped: no right to mount a small file system\n");
+        skip();
+    }
+    struct tide_error err = {0};
+    struct tide_sink_options options = kit_options("disk/out.ndjson");
+    struct tide_sink *sink = kit_open(ops, &options);
+    kit_write(ops, sink, kit_changes(kit_relation("t"), 1, 1500));
+    kit_flush(ops, sink);
+    struct stat held;
+    assert_int_equal(stat("disk/out.ndjson", &held), 0);
+    struct tide_batch *batch = kit_changes(kit_relation("t"), 2, 4000);
+    tide_status status = ops->write_batch(sink, batch, 0, &err);
+    tide_batch_unref(batch);
+    if (status == TIDE_OK) {
+        status = ops->flush(sink, true, &err);
+    }
+    ops->close(sink);
+    assert_int_equal(status, TIDE_IO);
+    assert_true(err.retriable);
+    assert_string_equal(err.message, "cannot write disk/out.ndjson: No space left on device");
+    options.is_resumed = true;
+    sink = kit_open(ops, &options); /* frees what was not held */
+    struct stat now;
+    assert_int_equal(stat("disk/out.ndjson", &now), 0);
+    assert_int_equal(now.st_size, held.st_size);
+    kit_write(ops, sink, kit_changes(kit_relation("t"), 2, 100));
+    kit_flush(ops, sink);
+    ops->close(sink);
+    size_t len = 0;
+    char *bytes = kit_read("disk/out.ndjson", &len);
+    assert_non_null(bytes);
+    assert_string_equal(bytes + len - 15, ",\"note\":null}}\n");
+    free(bytes);
+}
+
+static int unmount_and_teardown(void **state)
+{
+    (void)umount2("disk", MNT_DETACH);
+    return kit_teardown(state);
+}
+
 int main(void)
 {
 #define TEST(name) cmocka_unit_test_setup_teardown(name, kit_setup, kit_teardown)
@@ -340,6 +388,8 @@ int main(void)
         TEST(directory_gives_each_table_a_file),
         TEST(directory_without_slash_is_a_directory_too),
         TEST(directory_of_many_tables_keeps_all_apart),
+        cmocka_unit_test_setup_teardown(full_disk_is_retriable_and_loses_nothing_held, kit_setup,
+                                        unmount_and_teardown),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -107,12 +107,9 @@ static bool is_unheld_of_ours(const struct tide_file_set *set, const char *name,
 
 static bool is_occupied(const struct tide_file_set *set, const char *name, bool is_ours)
 {
-    struct stat st;
-    if (fstatat(set->place.dir.fd, name, &st, 0) != 0 || S_ISDIR(st.st_mode)) {
-        return false;
-    }
-    return !S_ISREG(st.st_mode) ||
-           (st.st_size > 0 && !(is_ours && is_unheld_of_ours(set, name, st.st_ino)));
+    struct stat st; /* anything but a regular file is refused where it is opened */
+    return fstatat(set->place.dir.fd, name, &st, 0) == 0 && S_ISREG(st.st_mode) && st.st_size > 0 &&
+           !(is_ours && is_unheld_of_ours(set, name, st.st_ino));
 }
 
 /* Looks for a file of frames in the directory that is not ours to cut; its name goes to `found`. */

@@ -1,0 +1,274 @@
+/*
+ * A file sink that dies at every step. The program is linked with --wrap for the calls that change
+ * files: a child process runs a fixed copy and is killed before, or halfway through, call number
+ * 1, 2, 3 … In half of the runs the power goes too: what was not synced is then lost in part, by
+ * sectors, at random. Opened again, the sink must hold all that it had acknowledged, show no half
+ * frame, and go on to the same files as a run without a crash.
+ */
+#include "cmocka_prelude.h"
+
+#include "sink/file/file_sink.h"
+#include "sink_kit.h"
+#include "wrapped_io.h"
+
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#define GROUPS 6
+
+static const struct tide_sink_ops *const ops = &tide_file_sink_ops;
+
+/* What the child tells before it dies. */
+struct told {
+    _Atomic int opened;
+    _Atomic uint64_t acked; /* groups */
+};
+
+static struct told *told;
+
+static tide_status write_and_drop(struct tide_sink *sink, struct tide_batch *batch,
+                                  struct tide_error *err)
+{
+    tide_status status = ops->write_batch(sink, batch, 0, err);
+    tide_batch_unref(batch);
+    return status;
+}
+
+/* Group number `group` of the copy: a part of a snapshot, then changes up to position `group`. */
+static tide_status write_group(struct tide_sink *sink, uint64_t group, struct tide_error *err)
+{
+    const struct tide_relation *t = kit_relation("t");
+    size_t many = group == 4 ? 1500 : 2; /* more than a buffer */
+    TIDE_TRY(
+        write_and_drop(sink,
+                       kit_rows((struct kit_part){
+                           .relation = t,
+                           .snapshot = 1,
+                           .opening = group % GROUPS == 1 ? TIDE_OPENING_BEGIN : TIDE_OPENING_NONE,
+                           .first_seq = 3 * (group - 1),
+                           .rows = 3,
+                           .is_end = group % GROUPS == 0}),
+                       err));
+    if (group > 2) { /* a table that comes later */
+        TIDE_TRY(write_and_drop(sink, kit_changes(kit_relation("other"), group, 1), err));
+    }
+    TIDE_TRY(write_and_drop(sink, kit_changes(t, group, many), err));
+    return ops->flush(sink, true, err);
+}
+
+static uint64_t held_groups(struct tide_sink *sink)
+{
+    struct tide_sink_held held;
+    ops->held(sink, &held);
+    return held.place.known ? held.place.position.lo : 0;
+}
+
+/* Opens and goes on to group `last`, telling what it does; -1 with a message when it fails. */
+static int run_copy(const char *place, bool is_resumed, uint64_t last)
+{
+    struct tide_error err = {0};
+    struct tide_sink *sink = NULL;
+    struct tide_sink_options options = kit_options(place);
+    options.is_resumed = is_resumed;
+    tide_status status = ops->open(&options, &sink, &err);
+    told->opened |= status == TIDE_OK;
+    for (uint64_t group = status == TIDE_OK ? held_groups(sink) + 1 : 0;
+         status == TIDE_OK && group <= last; group++) {
+        status = write_group(sink, group, &err);
+        if (status == TIDE_OK) {
+            told->acked = group;
+        }
+    }
+    if (status != TIDE_OK) {
+        (void)fprintf(stderr, "%s: %s\n", place, err.message);
+    }
+    ops->close(sink);
+    return status == TIDE_OK ? 0 : -1;
+}
+
+/* The files of a run without a crash, and their lengths after each group. */
+struct golden {
+    const char *paths[2]; /* in the golden place */
+    const char *copies[2];
+    size_t lengths[GROUPS + 1][2];
+    char *bytes[2];
+};
+
+static size_t length_of(const char *path)
+{
+    size_t len = 0;
+    free(kit_read(path, &len));
+    return len;
+}
+
+static void make_golden(const char *place, struct golden *golden)
+{
+    for (uint64_t group = 1; group <= GROUPS; group++) {
+        assert_int_equal(run_copy(place, group > 1, group), 0);
+        for (size_t i = 0; i < 2; i++) {
+            golden->lengths[group][i] = golden->paths[i] == NULL ? 0 : length_of(golden->paths[i]);
+        }
+    }
+    for (size_t i = 0; i < 2; i++) {
+        size_t len = 0;
+        golden->bytes[i] = golden->paths[i] == NULL ? NULL : kit_read(golden->paths[i], &len);
+    }
+}
+
+static void expect_groups(const struct golden *golden, uint64_t groups)
+{
+    for (size_t i = 0; i < 2; i++) {
+        if (golden->paths[i] == NULL) {
+            continue;
+        }
+        size_t len = 0;
+        char *bytes = kit_read(golden->copies[i], &len);
+        if (bytes != NULL || golden->lengths[groups][i] > 0) {
+            assert_non_null(bytes);
+            assert_int_equal(len, golden->lengths[groups][i]);
+            assert_memory_equal(bytes, golden->bytes[i], len);
+        }
+        free(bytes);
+    }
+}
+
+static void remove_copy(const char *place)
+{
+    char command[128];
+    (void)snprintf(command, sizeof(command), "rm -rf %s .%s.tidemark", place, place);
+    assert_int_equal(system(command), 0);
+}
+
+/* True when the child died at its call number `step`; false when it came to the end. */
+static bool run_and_die(const char *place, const struct wrapped_plan *plan)
+{
+    *told = (struct told){0};
+    pid_t child = fork();
+    assert_true(child >= 0);
+    if (child == 0) {
+        wrapped_io_arm(plan);
+        _exit(run_copy(place, false, GROUPS) == 0 ? 0 : 3);
+    }
+    int status = 0;
+    assert_int_equal(waitpid(child, &status, 0), child);
+    if (WIFEXITED(status)) {
+        assert_int_equal(WEXITSTATUS(status), 0);
+        return false;
+    }
+    assert_true(WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL);
+    return true;
+}
+
+static void recover(const char *place, const struct golden *golden)
+{
+    struct tide_error err = {0};
+    struct tide_sink *sink = NULL;
+    struct tide_sink_options options = kit_options(place);
+    options.is_resumed = told->opened != 0;
+    if (ops->open(&options, &sink, &err) != TIDE_OK) {
+        fail_msg("%s", err.message);
+    }
+    uint64_t groups = held_groups(sink);
+    ops->close(sink);
+    assert_true(groups >= told->acked && groups <= told->acked + 1);
+    expect_groups(golden, groups);
+    assert_int_equal(run_copy(place, true, GROUPS), 0);
+    expect_groups(golden, GROUPS);
+}
+
+/* One seed kills only; the others cut the power. Returns the number of steps. */
+static unsigned die_at_every_step(const char *place, const struct golden *golden, uint64_t seed)
+{
+    unsigned step = 1;
+    for (;; step++) {
+        struct wrapped_plan plan = {
+            .die_at = step, .cuts_power = seed > 0, .seed = seed * 100003 + step};
+        if (!run_and_die(place, &plan)) {
+            break;
+        }
+        recover(place, golden);
+        remove_copy(place);
+    }
+    expect_groups(golden, GROUPS);
+    remove_copy(place);
+    return step;
+}
+
+static void one_file_dies_at_every_step_and_goes_on(void **state)
+{
+    (void)state;
+    struct golden golden = {.paths = {"golden"}, .copies = {"copy"}};
+    make_golden("golden", &golden);
+    for (uint64_t seed = 0; seed < 6; seed++) {
+        assert_true(die_at_every_step("copy", &golden, seed) > 20);
+    }
+    free(golden.bytes[0]);
+}
+
+static void directory_dies_at_every_step_and_goes_on(void **state)
+{
+    (void)state;
+    struct golden golden = {
+        .paths = {"golden/shop.t.ndjson", "golden/shop.other.ndjson"},
+        .copies = {"copy/shop.t.ndjson", "copy/shop.other.ndjson"},
+    };
+    make_golden("golden/", &golden);
+    for (uint64_t seed = 0; seed < 6; seed++) {
+        assert_true(die_at_every_step("copy/", &golden, seed) > 30);
+    }
+    free(golden.bytes[0]);
+    free(golden.bytes[1]);
+}
+
+/* A copy that is killed twenty times at moments of the clock, and goes on each time. */
+static void copy_killed_twenty_times_loses_and_repeats_nothing(void **state)
+{
+    (void)state;
+    unsigned seed = 7;
+    *told = (struct told){0};
+    for (int round = 0; round < 20; round++) {
+        pid_t child = fork();
+        assert_true(child >= 0);
+        if (child == 0) {
+            _exit(run_copy("copy", told->opened != 0, UINT64_MAX) == 0 ? 0 : 3);
+        }
+        (void)usleep(500 + (useconds_t)rand_r(&seed) % 15000);
+        assert_int_equal(kill(child, SIGKILL), 0);
+        int status = 0;
+        assert_int_equal(waitpid(child, &status, 0), child);
+        assert_true(WIFSIGNALED(status));
+    }
+    uint64_t acked = told->acked;
+    assert_true(acked > 20);
+    assert_int_equal(run_copy("copy", true, acked + 1), 0);
+    assert_int_equal(told->acked, acked + 1);
+    assert_int_equal(run_copy("golden", false, acked + 1), 0);
+    size_t len = 0;
+    char *want = kit_read("golden", &len);
+    assert_non_null(want);
+    kit_assert_file("copy", want);
+    free(want);
+}
+
+static int share_memory(void **state)
+{
+    (void)state;
+    told = mmap(NULL, sizeof(*told), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    return told == MAP_FAILED ? -1 : 0;
+}
+
+int main(void)
+{
+#define TEST(name) cmocka_unit_test_setup_teardown(name, kit_setup, kit_teardown)
+    const struct CMUnitTest tests[] = {
+        TEST(one_file_dies_at_every_step_and_goes_on),
+        TEST(directory_dies_at_every_step_and_goes_on),
+        TEST(copy_killed_twenty_times_loses_and_repeats_nothing),
+    };
+    return cmocka_run_group_tests(tests, share_memory, NULL);
+}
