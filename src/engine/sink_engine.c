@@ -1,4 +1,4 @@
-#include "sink_engine.h"
+#include "engine/sink_engine.h"
 
 #include "base/alloc.h"
 #include "base/clock.h"
@@ -92,7 +92,6 @@ static tide_status open_sink(struct tide_sink_engine *engine, struct tide_error 
     struct tide_sink_options options = engine->options.sink;
     if (engine->was_opened) {
         options.is_resumed = true;
-        options.existing = TIDE_EXISTING_APPEND;
     }
     struct tide_sink *sink = NULL;
     TIDE_TRY(engine->options.ops->open(&options, &sink, err));

@@ -33,7 +33,7 @@ struct tide_sink_engine_options {
     tide_str name; /* the sink's, for messages; copied */
     const struct tide_sink_ops *ops;
     /* Copied, but for what it points to, which outlives the engine. From the second opening on the
-     * target is opened as resumed, never overwritten. */
+     * target is opened as resumed: what is there is ours. */
     struct tide_sink_options sink;
     struct tide_stream *stream; /* outlives the engine */
     unsigned lane;              /* nobody else attaches to it */

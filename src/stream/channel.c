@@ -1,9 +1,9 @@
-#include "channel.h"
+#include "stream/channel.h"
 
 #include "base/alloc.h"
 #include "base/clock.h"
 #include "base/limits.h"
-#include "channel_state.h"
+#include "stream/channel_state.h"
 
 #include <stdlib.h>
 

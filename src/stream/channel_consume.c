@@ -1,5 +1,5 @@
 /* The consuming end of the channel's lanes. */
-#include "channel_state.h"
+#include "stream/channel_state.h"
 
 #include "base/clock.h"
 

@@ -4,9 +4,9 @@
  */
 #pragma once
 
-#include "floor.h"
-#include "lane.h"
-#include "requests.h"
+#include "stream/floor.h"
+#include "stream/lane.h"
+#include "stream/requests.h"
 
 struct tide_channel {
     struct tide_stream base;

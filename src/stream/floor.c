@@ -1,4 +1,4 @@
-#include "floor.h"
+#include "stream/floor.h"
 
 bool tide_watermark_update(struct tide_watermark *watermark, struct tide_lane *const *lanes,
                            tide_lane_set set)

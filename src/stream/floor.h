@@ -8,7 +8,7 @@
  */
 #pragma once
 
-#include "lane.h"
+#include "stream/lane.h"
 
 struct tide_watermark {
     uint64_t build; /* 0: none yet */

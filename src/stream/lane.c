@@ -1,4 +1,4 @@
-#include "lane.h"
+#include "stream/lane.h"
 
 #include "base/alloc.h"
 

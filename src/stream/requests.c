@@ -1,4 +1,4 @@
-#include "requests.h"
+#include "stream/requests.h"
 
 #include "base/alloc.h"
 

@@ -47,8 +47,7 @@ static tide_status double_open(const struct tide_sink_options *options, struct t
     tide_mutex_lock(&script->mutex);
     note_wait(script);
     bool is_failing = fails(&script->open_failures);
-    TIDE_ASSERT(options->existing ==
-                (options->is_resumed ? TIDE_EXISTING_APPEND : TIDE_EXISTING_OVERWRITE));
+    TIDE_ASSERT(options->existing == TIDE_EXISTING_OVERWRITE); /* as it was given */
     tide_buf_printf(&script->log, "%s%s ", options->is_resumed ? "r" : "o", is_failing ? "!" : "");
     tide_mutex_unlock(&script->mutex);
     if (is_failing) {

@@ -291,5 +291,7 @@ int stream_conformance_lanes(void)
 int stream_conformance_run(const struct stream_factory *factory)
 {
     kit_factory = factory;
-    return stream_conformance_lanes();
+    return stream_conformance_lanes() + stream_conformance_wait() + stream_conformance_closed() +
+           stream_conformance_requests() + stream_conformance_model() +
+           stream_conformance_threads();
 }

@@ -10,6 +10,7 @@ struct stream_factory {
     /* A fresh stream without lanes, of that capacity a lane (0: the defaults). Fails the test when
      * it cannot. */
     struct tide_stream *(*make)(size_t lane_items, size_t lane_bytes);
+    unsigned random_runs; /* how many seeds */
 };
 
 /** Runs the whole suite; the number of failed tests. */
@@ -17,3 +18,8 @@ int stream_conformance_run(const struct stream_factory *factory);
 
 /* The parts of the suite; each returns its failed tests. */
 int stream_conformance_lanes(void);
+int stream_conformance_wait(void);
+int stream_conformance_closed(void);
+int stream_conformance_requests(void);
+int stream_conformance_model(void);
+int stream_conformance_threads(void);

@@ -46,6 +46,13 @@ struct tide_batch *kit_batch(uint64_t position, size_t size)
     return batch;
 }
 
+tide_status kit_try_publish(struct kit *kit, struct tide_publication *publication,
+                            struct tide_waker *waker, int64_t wait_us)
+{
+    return kit->ops->publish(kit->stream, publication, waker, tide_clock_deadline_us(wait_us),
+                             &kit->err);
+}
+
 uint64_t kit_publish(struct kit *kit, tide_lane_set set, uint64_t position)
 {
     struct tide_publication publication = {

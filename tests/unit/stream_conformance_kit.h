@@ -32,6 +32,10 @@ tide_lane_set kit_set(const struct kit *kit, unsigned count);
 /** A batch of `size` bytes; with the position `position` unless that is 0. */
 struct tide_batch *kit_batch(uint64_t position, size_t size);
 
+/** Publishes, waiting no longer than that. */
+tide_status kit_try_publish(struct kit *kit, struct tide_publication *publication,
+                            struct tide_waker *waker, int64_t wait_us);
+
 /** Publishes a batch of KIT_ITEM_SIZE; it must not have to wait. Its build number. */
 uint64_t kit_publish(struct kit *kit, tide_lane_set set, uint64_t position);
 

@@ -15,6 +15,6 @@ static struct tide_stream *make(size_t lane_items, size_t lane_bytes)
 
 int main(void)
 {
-    const struct stream_factory factory = {.make = make};
+    const struct stream_factory factory = {.make = make, .random_runs = 5000};
     return stream_conformance_run(&factory);
 }
