@@ -3,6 +3,9 @@
  */
 #pragma once
 
+#include <stddef.h>
+#include <stdint.h>
+
 #define TIDE_KIB ((size_t)1024)
 #define TIDE_MIB (1024 * TIDE_KIB)
 
@@ -32,4 +35,5 @@
 #define TIDE_MEMORY_BYTES_DEFAULT (16 * TIDE_MIB) /* changes remembered while a table is copied */
 
 /* state */
+#define TIDE_CHECKPOINT_INTERVAL_US ((int64_t)1000000) /* while following */
 #define TIDE_CHECKPOINT_BYTES_MAX (64 * TIDE_MIB)

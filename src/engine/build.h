@@ -1,0 +1,74 @@
+/*
+ * Builds the live batches: changes as they come, cut by size, with the position of the last
+ * transaction that ended in them. Keeps the place of each store's last change, as published, as
+ * committed and as held, so that every change can say which one came before it.
+ */
+#pragma once
+
+#include "base/map.h"
+#include "model/batch.h"
+#include "model/change.h"
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+/* Places of the last change of a store. */
+struct tide_store {
+    tide_str name; /* the map's copy */
+    struct tide_place published;
+    struct tide_place committed; /* as of the last transaction that ended */
+    struct tide_place held;      /* as of the watermark */
+    bool is_touched;             /* `published` moved since the last commit */
+    bool is_changed;             /* `committed` moved since the last positioned batch */
+};
+
+struct tide_build_mark; /* a published position and the stores' places as of it; private */
+
+struct tide_build {
+    size_t changes_max;
+    size_t bytes_max;
+    struct tide_batch *batch; /* open; NULL: nothing in it yet */
+    size_t change_cap;
+    bool in_transaction;
+    struct tide_position reached; /* last transaction's end */
+    bool has_new_position;        /* reached moved since the last positioned batch */
+    struct tide_map stores;       /* name -> struct tide_store */
+    struct tide_store **list;
+    size_t store_count;
+    size_t store_cap;
+    const struct tide_relation *last_relation; /* and its store: changes come in runs */
+    struct tide_store *last_store;
+    struct tide_build_mark *oldest_mark;
+    struct tide_build_mark *newest_mark;
+};
+
+void tide_build_init(struct tide_build *build, size_t changes_max, size_t bytes_max,
+                     struct tide_position start);
+void tide_build_done(struct tide_build *build);
+
+/** The store's places; made when it is new. */
+struct tide_store *tide_build_store(struct tide_build *build, tide_str name);
+
+/** Where the next change's values go: the open batch's arena. */
+struct tide_arena *tide_build_arena(struct tide_build *build);
+
+/** Adds the change (its pointers are in the arena above), sets its `prev`; returns it as kept. */
+const struct tide_change *tide_build_add(struct tide_build *build,
+                                         const struct tide_change *change);
+
+/** The transaction has ended: everything up to `position` has been added. */
+void tide_build_commit(struct tide_build *build, struct tide_position position);
+
+/** The open batch is full. */
+bool tide_build_is_full(const struct tide_build *build);
+
+/** The open batch, to be published by the caller who owns it then; NULL: nothing to publish. */
+struct tide_batch *tide_build_take(struct tide_build *build);
+
+/** The batch just taken was published with this number. */
+void tide_build_published(struct tide_build *build, const struct tide_batch *batch,
+                          uint64_t build_number);
+
+/** The watermark has passed `build_number`: the stores' held places follow. */
+void tide_build_held(struct tide_build *build, uint64_t build_number);

@@ -1,0 +1,307 @@
+#include "engine/ingest.h"
+
+#include "base/alloc.h"
+#include "base/clock.h"
+#include "engine/ingest_state.h"
+
+#include <stdlib.h>
+
+#define UNTRUSTED_WAIT_US 20000
+
+struct tide_ingest *tide_ingest_new(const struct tide_ingest_options *options)
+{
+    struct tide_ingest *ingest = tide_alloc(1, sizeof(*ingest));
+    ingest->options = *options;
+    ingest->pipeline = tide_strndup(options->pipeline.ptr, options->pipeline.len);
+    ingest->next_request_id = 1;
+    tide_waker_init(&ingest->waker);
+    tide_build_init(&ingest->build, options->batch_changes_max, options->batch_bytes_max,
+                    (struct tide_position){0});
+    return ingest;
+}
+
+void tide_ingest_free(struct tide_ingest *ingest)
+{
+    if (ingest == NULL) {
+        return;
+    }
+    tide_ingest_free_requests(ingest);
+    while (ingest->copies != NULL) {
+        struct tide_ingest_copy *next = ingest->copies->next;
+        tide_copy_free(ingest->copies->copy);
+        free(ingest->copies);
+        ingest->copies = next;
+    }
+    for (unsigned lane = 0; lane < TIDE_LANES_MAX; lane++) {
+        free(ingest->sinks[lane].name);
+    }
+    tide_build_done(&ingest->build);
+    tide_buf_done(&ingest->state_json);
+    tide_buf_done(&ingest->encoded);
+    tide_waker_done(&ingest->waker);
+    free(ingest->pipeline);
+    free(ingest);
+}
+
+void tide_ingest_add_sink(struct tide_ingest *ingest, tide_str name, unsigned lane)
+{
+    TIDE_ASSERT(lane < TIDE_LANES_MAX);
+    ingest->sinks[lane].is_used = true;
+    ingest->sinks[lane].name = tide_strndup(name.ptr, name.len);
+    ingest->lanes |= (tide_lane_set)1 << lane;
+    /* On an idle source the new lane would hold the watermark back until the next change. */
+    ingest->build.has_new_position = ingest->is_started;
+}
+
+bool tide_ingest_is_seeded(const struct tide_ingest *ingest, unsigned lane)
+{
+    return ingest->sinks[lane].is_seeded;
+}
+
+bool tide_ingest_needs_backfill(const struct tide_ingest *ingest, unsigned lane)
+{
+    for (struct tide_ingest_request *r = ingest->requests; r != NULL; r = r->next) {
+        if (r->lane == lane) {
+            return false;
+        }
+    }
+    return !ingest->sinks[lane].is_seeded;
+}
+
+tide_status tide_ingest_start(struct tide_ingest *ingest, struct tide_error *err)
+{
+    const struct tide_source_ops *ops = ingest->options.source_ops;
+    struct tide_source *source = ingest->options.source;
+    tide_str state = tide_buf_str(&ingest->state_json);
+    ingest->options.stream->ops->set_waker(ingest->options.stream, &ingest->waker);
+    if (!ingest->is_loaded) {
+        ingest->is_creating = true;
+        TIDE_TRY(tide_ingest_save(ingest, false, err));
+        ingest->is_creating = false;
+    }
+    TIDE_TRY(ops->prepare(source, ingest->is_loaded ? &state : NULL, ingest->start, &ingest->start,
+                          err));
+    ingest->build.reached = ingest->start;
+    ingest->held = ingest->start;
+    TIDE_TRY(tide_ingest_save(ingest, false, err));
+    ingest->is_started = true;
+    return ops->stream(source, ingest->start, err);
+}
+
+/* Copies begun in an earlier run that wait for their turn: a partial move may concern them. */
+static void tell_waiting_copies(struct tide_ingest *ingest, const struct tide_change *change)
+{
+    for (struct tide_ingest_copy *item = ingest->copies; item != NULL; item = item->next) {
+        if (item->copy != ingest->current &&
+            tide_str_equal(item->copy->relation->store, change->relation->store)) {
+            tide_copy_remember(item->copy, change);
+        }
+    }
+}
+
+static void handle_change(struct tide_ingest *ingest, const struct tide_change *change)
+{
+    const struct tide_change *kept = tide_build_add(&ingest->build, change);
+    if (ingest->current != NULL && ingest->build.last_store == ingest->current_store) {
+        tide_copy_remember(ingest->current, kept);
+    }
+    if (kept->is_partial) {
+        tell_waiting_copies(ingest, kept);
+    }
+}
+
+tide_status tide_ingest_pull(struct tide_ingest *ingest, struct tide_waker *waker,
+                             int64_t deadline_us, struct tide_error *err)
+{
+    const struct tide_source_ops *ops = ingest->options.source_ops;
+    struct tide_arena *arena = tide_build_arena(&ingest->build);
+    struct tide_event event;
+    tide_status status = ops->next(ingest->options.source, arena, waker, 0, &event, err);
+    if (status == TIDE_TIMEOUT) {
+        TIDE_TRY(tide_ingest_publish_open(ingest, err)); /* a lone change never waits */
+        if (deadline_us == 0) {
+            return TIDE_TIMEOUT;
+        }
+        arena = tide_build_arena(&ingest->build);
+        status = ops->next(ingest->options.source, arena, waker, deadline_us, &event, err);
+    }
+    TIDE_TRY(status);
+    if (event.kind == TIDE_EVENT_CHANGE) {
+        handle_change(ingest, &event.change);
+    } else {
+        tide_build_commit(&ingest->build, event.position);
+    }
+    return tide_build_is_full(&ingest->build) ? tide_ingest_publish_open(ingest, err) : TIDE_OK;
+}
+
+static struct tide_copy *next_queued(struct tide_ingest *ingest)
+{
+    for (struct tide_ingest_copy *item = ingest->copies; item != NULL; item = item->next) {
+        if (item->copy->state == TIDE_COPY_QUEUED) {
+            return item->copy;
+        }
+    }
+    return NULL;
+}
+
+/* Remembering starts only at the end of a transaction; its checkpoint comes before the opening. */
+static tide_status start_next_copy(struct tide_ingest *ingest, struct tide_error *err)
+{
+    if (ingest->current != NULL || ingest->build.in_transaction) {
+        return TIDE_OK;
+    }
+    struct tide_copy *copy = next_queued(ingest);
+    if (copy == NULL) {
+        return TIDE_OK;
+    }
+    TIDE_TRY(tide_ingest_publish_open(ingest, err));
+    tide_copy_start(copy, tide_clock_utc_us());
+    ingest->current = copy;
+    ingest->current_store = tide_build_store(&ingest->build, copy->relation->store);
+    TIDE_TRY(tide_ingest_save(ingest, false, err));
+    struct tide_place from = ingest->current_store->published;
+    uint64_t build = 0;
+    return tide_ingest_publish_batch(ingest, tide_copy_opening(copy, from), tide_copy_lanes(copy),
+                                     &build, err);
+}
+
+static tide_status emit_chunk(struct tide_ingest *ingest, struct tide_error *err)
+{
+    struct tide_copy *copy = ingest->current;
+    TIDE_TRY(tide_ingest_publish_open(ingest, err));
+    struct tide_place to = ingest->current_store->published;
+    size_t read = copy->waiting[0].chunk.row_count;
+    struct tide_batch *batch = tide_copy_emit(copy, ingest->build.reached, to, tide_clock_utc_us());
+    size_t published = batch->snapshot->row_count;
+    uint64_t build = 0;
+    TIDE_TRY(tide_ingest_publish_batch(ingest, batch, tide_copy_lanes(copy), &build, err));
+    tide_copy_published(copy, build);
+    atomic_fetch_add(&ingest->stats.rows_published, published);
+    atomic_fetch_add(&ingest->stats.rows_withheld, read - published);
+    return TIDE_OK;
+}
+
+static void leave_current(struct tide_ingest *ingest)
+{
+    if (ingest->current != NULL && ingest->current->state != TIDE_COPY_RUNNING) {
+        ingest->current = NULL;
+    }
+}
+
+static tide_status emit_ready(struct tide_ingest *ingest, struct tide_error *err)
+{
+    while (!ingest->build.in_transaction && ingest->current != NULL &&
+           tide_copy_is_ready(ingest->current, ingest->build.reached)) {
+        TIDE_TRY(emit_chunk(ingest, err));
+        leave_current(ingest);
+    }
+    return TIDE_OK;
+}
+
+tide_status tide_ingest_work(struct tide_ingest *ingest, struct tide_error *err)
+{
+    TIDE_TRY(tide_ingest_receive_requests(ingest, err));
+    TIDE_TRY(emit_ready(ingest, err));
+    TIDE_TRY(start_next_copy(ingest, err));
+    TIDE_TRY(tide_ingest_keep(ingest, err));
+    return tide_ingest_finish_requests(ingest, err);
+}
+
+bool tide_ingest_wants_chunk(struct tide_ingest *ingest, struct tide_chunk_request *ret_request,
+                             bool *ret_needs_horizon)
+{
+    if (ingest->current == NULL || (ingest->read_not_before_us != 0 &&
+                                    tide_clock_monotonic_us() < ingest->read_not_before_us)) {
+        return false;
+    }
+    ingest->read_not_before_us = 0;
+    return tide_copy_wants(ingest->current, ret_request, ret_needs_horizon);
+}
+
+void tide_ingest_take_chunk(struct tide_ingest *ingest, struct tide_chunk *chunk)
+{
+    if (ingest->current == NULL || !ingest->current->is_reading) {
+        tide_chunk_done(chunk); /* remembering started anew meanwhile: it counts no more */
+        return;
+    }
+    if (chunk->is_trusted) {
+        atomic_fetch_add(&ingest->stats.chunks_read, 1);
+    } else {
+        ingest->read_not_before_us = tide_clock_deadline_us(UNTRUSTED_WAIT_US);
+    }
+    tide_copy_take(ingest->current, chunk);
+}
+
+tide_status tide_ingest_chunk_failed(struct tide_ingest *ingest, struct tide_error *err)
+{
+    struct tide_copy *copy = ingest->current;
+    if (copy == NULL || !copy->is_reading) {
+        return TIDE_OK;
+    }
+    if (err->retriable || err->status == TIDE_CANCELLED) {
+        tide_copy_read_failed(copy);
+        ingest->read_not_before_us = tide_clock_deadline_us(UNTRUSTED_WAIT_US);
+        return TIDE_OK;
+    }
+    if (err->status != TIDE_UNSUPPORTED) {
+        return err->status;
+    }
+    tide_copy_fail(copy, err->message); /* this table alone */
+    atomic_fetch_add(&ingest->stats.copies_failed, 1);
+    ingest->must_save = true;
+    leave_current(ingest);
+    return TIDE_OK;
+}
+
+bool tide_ingest_is_copying(const struct tide_ingest *ingest)
+{
+    return ingest->current != NULL;
+}
+
+bool tide_ingest_is_seeded_all(const struct tide_ingest *ingest)
+{
+    return ingest->requests == NULL;
+}
+
+bool tide_ingest_is_settled(const struct tide_ingest *ingest)
+{
+    return ingest->requests == NULL && ingest->current == NULL && !ingest->build.has_new_position &&
+           tide_position_compare(ingest->held, ingest->build.reached) == 0;
+}
+
+void tide_ingest_stop(struct tide_ingest *ingest)
+{
+    atomic_store(&ingest->is_stopping, true);
+    tide_waker_wake(&ingest->waker);
+}
+
+bool tide_ingest_is_stopping(const struct tide_ingest *ingest)
+{
+    return atomic_load(&ingest->is_stopping);
+}
+
+struct tide_waker *tide_ingest_waker(struct tide_ingest *ingest)
+{
+    return &ingest->waker;
+}
+
+const struct tide_ingest_stats *tide_ingest_stats(const struct tide_ingest *ingest)
+{
+    return &ingest->stats;
+}
+
+struct tide_position tide_ingest_reached(const struct tide_ingest *ingest)
+{
+    return ingest->build.reached;
+}
+
+void tide_ingest_each_failure(const struct tide_ingest *ingest,
+                              void (*each)(void *context, tide_str store, const char *why),
+                              void *context)
+{
+    for (struct tide_ingest_copy *item = ingest->copies; item != NULL; item = item->next) {
+        if (item->copy->state == TIDE_COPY_FAILED) {
+            each(context, item->copy->relation->store, item->copy->failure);
+        }
+    }
+}

@@ -1,0 +1,137 @@
+/*
+ * The ingest engine: follows a source, copies tables between its changes, publishes both on the
+ * lanes, keeps checkpoints and confirms the source. A state machine driven by one thread (see
+ * ingest_loop.h), or step by step by a test.
+ *
+ * What must be durable before what, always:
+ *     sinks hold it → checkpoint saved → source confirmed (up to the older of the two kept)
+ *     checkpoint saved → begin or resume published
+ *     request in a checkpoint → copy started;   marker held by its lane → request out of it
+ */
+#pragma once
+
+#include "engine/build.h"
+#include "engine/copy.h"
+#include "format/checkpoint.h"
+#include "port/source.h"
+#include "port/stream.h"
+
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+/* Where checkpoints go. `save` returns once the bytes are durable. */
+struct tide_checkpoint_keeper {
+    tide_status (*save)(void *context, tide_str compact_json, enum tide_checkpoint_phase phase,
+                        struct tide_error *err);
+    void *context;
+};
+
+struct tide_ingest_options {
+    const struct tide_source_ops *source_ops;
+    struct tide_source *source;
+    struct tide_stream *stream;
+    struct tide_checkpoint_keeper keeper;
+    struct tide_copy_options copy;
+    size_t batch_changes_max;
+    size_t batch_bytes_max;
+    int64_t checkpoint_interval_us; /* while following; copies save with every held chunk */
+    tide_str pipeline;              /* copied */
+};
+
+struct tide_ingest;
+
+/* What another thread may look at while ingest runs. */
+struct tide_ingest_stats {
+    _Atomic uint64_t changes_published;
+    _Atomic uint64_t rows_published;
+    _Atomic uint64_t rows_withheld;
+    _Atomic uint64_t chunks_read;
+    _Atomic uint64_t copies_done;
+    _Atomic uint64_t copies_failed;
+    _Atomic uint64_t copies_total;
+    _Atomic uint64_t checkpoints_saved;
+};
+
+/** An engine for an opened source; nothing is read or published yet. Options are copied. */
+struct tide_ingest *tide_ingest_new(const struct tide_ingest_options *options);
+void tide_ingest_free(struct tide_ingest *ingest); /* NULL is fine */
+
+/** Names a lane as a sink that takes part. A sink whose name the loaded checkpoint has as seeded
+ * stays so. */
+void tide_ingest_add_sink(struct tide_ingest *ingest, tide_str name, unsigned lane);
+bool tide_ingest_is_seeded(const struct tide_ingest *ingest, unsigned lane);
+
+/** The sink was never seeded and no request of it is open. After load. */
+bool tide_ingest_needs_backfill(const struct tide_ingest *ingest, unsigned lane);
+
+/**
+ * Takes over from a checkpoint: before start, after the sinks were added. Errors: TIDE_STALE with
+ * what differs (a table that is gone, other key columns).
+ */
+tide_status tide_ingest_load(struct tide_ingest *ingest, const struct tide_checkpoint *checkpoint,
+                             struct tide_error *err);
+
+/**
+ * Prepares the source (anew, or as the loaded checkpoint says), saves the first checkpoint of the
+ * run and opens the stream.
+ */
+tide_status tide_ingest_start(struct tide_ingest *ingest, struct tide_error *err);
+
+/* The steps. None of them blocks but for full lanes, checkpoints and, in `pull`, the source. */
+
+/**
+ * Takes the next event from the source and publishes what is full, or what is open when nothing
+ * is at hand. TIDE_TIMEOUT: nothing came before the deadline.
+ */
+tide_status tide_ingest_pull(struct tide_ingest *ingest, struct tide_waker *waker,
+                             int64_t deadline_us, struct tide_error *err);
+
+/** Requests, held parts, watermark, checkpoint, confirm; starts the next copy; sends ready chunks
+ * out. */
+tide_status tide_ingest_work(struct tide_ingest *ingest, struct tide_error *err);
+
+/** True when a chunk should be read; it must then be answered by one of the two below. */
+bool tide_ingest_wants_chunk(struct tide_ingest *ingest, struct tide_chunk_request *ret_request,
+                             bool *ret_needs_horizon);
+/** The chunk that was wanted; its content is taken. */
+void tide_ingest_take_chunk(struct tide_ingest *ingest, struct tide_chunk *chunk);
+/** It could not be read: retriable errors are asked for again, others fail the copy. */
+tide_status tide_ingest_chunk_failed(struct tide_ingest *ingest, struct tide_error *err);
+
+/** Some chunk is wanted, being read or waiting to go out. */
+bool tide_ingest_is_copying(const struct tide_ingest *ingest);
+
+/** Every request is done and every lane holds all that was pulled; saves a checkpoint if needed. */
+bool tide_ingest_is_settled(const struct tide_ingest *ingest);
+
+/** All requests are done: their markers are held. */
+bool tide_ingest_is_seeded_all(const struct tide_ingest *ingest);
+
+/** Saves a checkpoint now. `is_closed`: a one-shot copy that has ended and left nothing in the
+ * source. */
+tide_status tide_ingest_save(struct tide_ingest *ingest, bool is_closed, struct tide_error *err);
+
+/** As that, but what is in the source may be half removed: "closed" and "creating". */
+tide_status tide_ingest_save_closing(struct tide_ingest *ingest, struct tide_error *err);
+
+/** After the last step: takes in what is held, saves if anything moved, and confirms. */
+tide_status tide_ingest_finish(struct tide_ingest *ingest, struct tide_error *err);
+
+/** What a waiting publish looks at to give up: set from any thread, together with a wake. */
+void tide_ingest_stop(struct tide_ingest *ingest);
+bool tide_ingest_is_stopping(const struct tide_ingest *ingest);
+
+/** The waker that stop, and whoever has something for ingest, wakes. */
+struct tide_waker *tide_ingest_waker(struct tide_ingest *ingest);
+
+const struct tide_ingest_stats *tide_ingest_stats(const struct tide_ingest *ingest);
+
+/** Position reached, for messages. */
+struct tide_position tide_ingest_reached(const struct tide_ingest *ingest);
+
+/** Copies that failed: calls `each` with store and reason. */
+void tide_ingest_each_failure(const struct tide_ingest *ingest,
+                              void (*each)(void *context, tide_str store, const char *why),
+                              void *context);

@@ -1,0 +1,92 @@
+#include "engine/ingest_loop.h"
+
+#include "base/clock.h"
+#include "engine/read_ahead.h"
+
+#define IDLE_WAIT_US    100000
+#define EVENTS_PER_TURN 512
+
+static void free_read_ahead(struct tide_read_ahead **ahead)
+{
+    tide_read_ahead_free(*ahead);
+}
+
+static tide_status exchange_chunks(struct tide_ingest *ingest, struct tide_read_ahead *ahead,
+                                   struct tide_error *err)
+{
+    tide_status status = TIDE_OK;
+    struct tide_chunk chunk = {0};
+    if (tide_read_ahead_answer(ahead, &status, &chunk, err)) {
+        if (status == TIDE_OK) {
+            tide_ingest_take_chunk(ingest, &chunk);
+        } else {
+            tide_chunk_done(&chunk);
+            TIDE_TRY(tide_ingest_chunk_failed(ingest, err));
+        }
+    }
+    struct tide_chunk_request request;
+    bool needs_horizon = false;
+    if (tide_read_ahead_is_idle(ahead) &&
+        tide_ingest_wants_chunk(ingest, &request, &needs_horizon)) {
+        tide_read_ahead_ask(ahead, &request, needs_horizon);
+    }
+    return TIDE_OK;
+}
+
+/* Events until nothing is at hand, at most so many that chunks and checkpoints get their turn. */
+static tide_status pull_some(struct tide_ingest *ingest, int64_t deadline_us,
+                             struct tide_error *err)
+{
+    for (int i = 0; i < EVENTS_PER_TURN; i++) {
+        tide_status status =
+            tide_ingest_pull(ingest, tide_ingest_waker(ingest), i == 0 ? deadline_us : 0, err);
+        if (status != TIDE_OK) {
+            return status;
+        }
+    }
+    return TIDE_OK;
+}
+
+/* After the last request: everything that is at hand is the end of the copy. */
+static tide_status settle(struct tide_ingest *ingest, struct tide_error *err)
+{
+    tide_status status = TIDE_OK;
+    while (status == TIDE_OK) {
+        status = pull_some(ingest, 0, err);
+    }
+    if (status != TIDE_TIMEOUT) {
+        return status;
+    }
+    while (!tide_ingest_is_settled(ingest)) {
+        if (tide_ingest_is_stopping(ingest)) {
+            return tide_fail(err, TIDE_CANCELLED, "stopped");
+        }
+        TIDE_TRY(tide_ingest_work(ingest, err));
+        (void)tide_waker_wait(tide_ingest_waker(ingest), tide_clock_deadline_us(10000));
+    }
+    return TIDE_END;
+}
+
+static tide_status turn(struct tide_ingest *ingest, struct tide_read_ahead *ahead,
+                        struct tide_error *err)
+{
+    TIDE_TRY(exchange_chunks(ingest, ahead, err));
+    TIDE_TRY(tide_ingest_work(ingest, err));
+    TIDE_TRY(exchange_chunks(ingest, ahead, err)); /* the next read starts at once */
+    tide_status status = pull_some(ingest, tide_clock_deadline_us(IDLE_WAIT_US), err);
+    return status == TIDE_TIMEOUT ? TIDE_OK : status;
+}
+
+tide_status tide_ingest_run(struct tide_ingest *ingest, const struct tide_source_ops *ops,
+                            struct tide_source *source, bool is_one_shot, struct tide_error *err)
+{
+    struct tide_read_ahead *ahead TIDE_CLEANUP(free_read_ahead) =
+        tide_read_ahead_new(ops, source, tide_ingest_waker(ingest));
+    while (!tide_ingest_is_stopping(ingest)) {
+        TIDE_TRY(turn(ingest, ahead, err));
+        if (is_one_shot && tide_ingest_is_seeded_all(ingest)) {
+            return settle(ingest, err);
+        }
+    }
+    return tide_fail(err, TIDE_CANCELLED, "stopped");
+}

@@ -1,0 +1,103 @@
+/* What the files of the ingest engine share. Nobody else includes this. */
+#pragma once
+
+#include "engine/ingest.h"
+
+/* A backfill of some tables for one lane, until its marker is held. */
+struct tide_ingest_request {
+    struct tide_ingest_request *next;
+    uint64_t id; /* unique over restarts */
+    uint64_t
+        stream_id; /* what the stream's request lane calls it; 0: it came from the checkpoint */
+    unsigned lane;
+    tide_str *tables; /* store names; owned */
+    bool *is_table_done;
+    bool *is_table_failed;
+    size_t table_count;
+    uint64_t marker_build; /* 0: not published yet */
+};
+
+struct tide_ingest_sink {
+    bool is_used;
+    bool is_seeded;
+    char *name;
+};
+
+struct tide_ingest_copy {
+    struct tide_ingest_copy *next;
+    struct tide_copy *copy;
+};
+
+struct tide_ingest {
+    struct tide_ingest_options options;
+    char *pipeline;
+    struct tide_waker waker;
+    atomic_bool is_stopping;
+    struct tide_ingest_stats stats;
+
+    struct tide_ingest_sink sinks[TIDE_LANES_MAX];
+    tide_lane_set lanes;
+    struct tide_build build;
+    struct tide_ingest_request *requests;
+    struct tide_ingest_copy *copies; /* in the order they were asked for */
+    struct tide_copy *current;       /* RUNNING; NULL: none */
+    const struct tide_store *current_store;
+    uint64_t next_request_id;
+    int64_t read_not_before_us; /* after an untrusted chunk */
+
+    /* checkpoints */
+    bool is_loaded;
+    bool is_creating;
+    bool is_started;
+    struct tide_position start;    /* where the stream starts in this run */
+    struct tide_position held;     /* the watermark, or start */
+    struct tide_position saved[2]; /* of the newest two checkpoints, newest first */
+    unsigned saved_count;
+    struct tide_position confirmed;
+    uint64_t sequence;
+    int64_t saved_at_us;        /* monotonic */
+    bool must_save;             /* something other than the position changed */
+    struct tide_buf state_json; /* the source's, as loaded */
+    struct tide_buf encoded;
+};
+
+/* ingest_publish.c */
+
+/** Publishes to the lanes, through full ones; meanwhile keeps confirming. Takes over `batch` or
+ * `marker`. */
+tide_status tide_ingest_publish_batch(struct tide_ingest *ingest, struct tide_batch *batch,
+                                      tide_lane_set lanes, uint64_t *ret_build,
+                                      struct tide_error *err);
+tide_status tide_ingest_publish_marker(struct tide_ingest *ingest, struct tide_marker *marker,
+                                       unsigned lane, uint64_t *ret_build, struct tide_error *err);
+/** Publishes the open live batch, if there is something to. */
+tide_status tide_ingest_publish_open(struct tide_ingest *ingest, struct tide_error *err);
+
+/* ingest_requests.c */
+
+/** A request of the stream, or (stream_id 0) of the checkpoint. Tables are copied. */
+struct tide_ingest_request *tide_ingest_add_request(struct tide_ingest *ingest, uint64_t id,
+                                                    uint64_t stream_id, unsigned lane,
+                                                    const tide_str *tables, size_t table_count);
+/** The id is in use, or was: new requests get higher ones. */
+void tide_ingest_use_request_id(struct tide_ingest *ingest, uint64_t id);
+void tide_ingest_free_requests(struct tide_ingest *ingest);
+
+/** Makes or joins the copies of a request's tables that have none. */
+tide_status tide_ingest_queue_copies(struct tide_ingest *ingest,
+                                     struct tide_ingest_request *request, struct tide_error *err);
+tide_status tide_ingest_receive_requests(struct tide_ingest *ingest, struct tide_error *err);
+/** Publishes markers of finished requests and drops requests whose marker is held. */
+tide_status tide_ingest_finish_requests(struct tide_ingest *ingest, struct tide_error *err);
+
+/** Looks a table up among the source's, by store name; NULL: none. */
+tide_status tide_ingest_find_table(struct tide_ingest *ingest, tide_str store,
+                                   const struct tide_relation **ret_relation,
+                                   struct tide_error *err);
+struct tide_copy *tide_ingest_add_copy(struct tide_ingest *ingest,
+                                       const struct tide_relation *relation);
+
+/* ingest_checkpoint.c */
+
+/** Takes in what became held; saves and confirms when it is due. */
+tide_status tide_ingest_keep(struct tide_ingest *ingest, struct tide_error *err);
