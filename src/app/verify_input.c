@@ -122,17 +122,23 @@ void tide_lines_close(struct tide_lines *lines)
     tide_buf_done(&lines->block);
 }
 
+static tide_status check_length(const struct tide_lines *lines, size_t len, struct tide_error *err)
+{
+    if (TIDE_LIKELY(len <= lines->line_bytes_max)) {
+        return TIDE_OK;
+    }
+    return tide_fail(err, TIDE_CORRUPT,
+                     "%s: byte %" PRIu64 ": a frame of more than %zu bytes; --max-frame-bytes "
+                     "raises the limit",
+                     lines->path, lines->block_at + lines->start, lines->line_bytes_max);
+}
+
 /* Moves what is left of the block to its front and reads on behind it. */
 static tide_status read_more(struct tide_lines *lines, struct tide_error *err)
 {
     struct tide_buf *block = &lines->block;
     size_t rest = block->len - lines->start;
-    if (rest > lines->line_bytes_max) {
-        return tide_fail(err, TIDE_CORRUPT,
-                         "%s: byte %" PRIu64 ": a line of more than %zu bytes; --max-frame-bytes "
-                         "raises the limit",
-                         lines->path, lines->block_at + lines->start, lines->line_bytes_max);
-    }
+    TIDE_TRY(check_length(lines, rest, err));
     if (lines->start > 0) {
         memmove(block->ptr, block->ptr + lines->start, rest);
         lines->block_at += lines->start;
@@ -155,13 +161,15 @@ static tide_status read_more(struct tide_lines *lines, struct tide_error *err)
 }
 
 /* Gives out the bytes from `start` up to `end`; the next line starts `skip` bytes after them. */
-static void give(struct tide_lines *lines, size_t end, size_t skip, tide_str *ret_line,
-                 uint64_t *ret_at)
+static tide_status give(struct tide_lines *lines, size_t end, size_t skip, tide_str *ret_line,
+                        uint64_t *ret_at, struct tide_error *err)
 {
+    TIDE_TRY(check_length(lines, end - lines->start, err));
     *ret_line = tide_str_of(lines->block.ptr + lines->start, end - lines->start);
     *ret_at = lines->block_at + lines->start;
     lines->start = end + skip;
     lines->scanned = lines->start;
+    return TIDE_OK;
 }
 
 tide_status tide_lines_next(struct tide_lines *lines, tide_str *ret_line, uint64_t *ret_at,
@@ -172,18 +180,16 @@ tide_status tide_lines_next(struct tide_lines *lines, tide_str *ret_line, uint64
         size_t left = block->len - lines->scanned;
         const char *end = left == 0 ? NULL : memchr(block->ptr + lines->scanned, '\n', left);
         if (end != NULL) {
-            give(lines, (size_t)(end - block->ptr), 1, ret_line, ret_at);
             *ret_is_ended = true;
-            return TIDE_OK;
+            return give(lines, (size_t)(end - block->ptr), 1, ret_line, ret_at, err);
         }
         lines->scanned = block->len;
         if (lines->is_at_end && lines->start == block->len) {
             return TIDE_END;
         }
         if (lines->is_at_end) {
-            give(lines, block->len, 0, ret_line, ret_at);
             *ret_is_ended = false;
-            return TIDE_OK;
+            return give(lines, block->len, 0, ret_line, ret_at, err);
         }
         TIDE_TRY(read_more(lines, err));
     }

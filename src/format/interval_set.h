@@ -36,6 +36,7 @@ void tide_interval_set_done(struct tide_interval_set *set);
 /** Puts `number` in; false when it was there already. */
 bool tide_interval_set_insert(struct tide_interval_set *set, uint64_t number);
 
+/** Whether `number` was put in. */
 bool tide_interval_set_contains(const struct tide_interval_set *set, uint64_t number);
 
 /** How many numbers of the set are below `bound`. */

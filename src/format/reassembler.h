@@ -76,6 +76,7 @@ struct tide_snapshot_report {
     uint64_t received_ms;              /* the latest _timestamp_received, 0 without */
 };
 
+/** An empty one. */
 struct tide_reassembler *tide_reassembler_new(void);
 
 /** NULL is fine. */
@@ -99,7 +100,7 @@ bool tide_reassembler_forget(struct tide_reassembler *reassembler, tide_str snap
 /**
  * Comparing what came twice: `while (tide_reassembler_recheck_next(r)) { recheck every frame }`
  * over the same frames as were fed. Each round compares up to 2^20 seqs by a 128-bit hash of their
- * record (of a stub: size and key), in 32 MiB. Afterwards reports have is_compared.
+ * record (of a stub: size and key), in at most 40 MiB. Afterwards reports have is_compared.
  */
 bool tide_reassembler_recheck_next(struct tide_reassembler *reassembler);
 void tide_reassembler_recheck(struct tide_reassembler *reassembler, const struct tide_frame *frame);

@@ -24,6 +24,7 @@ struct twice {
 struct tide_recheck {
     struct twice *table;
     size_t count;
+    size_t cap;
     /* where the next round starts */
     size_t next_snapshot;
     size_t next_attempt;
@@ -43,7 +44,7 @@ static void add_seqs(struct tide_recheck *recheck, struct tide_interval range)
     for (uint64_t seq = range.first;; seq++) {
         recheck->table[recheck->count++] = (struct twice){.seq = seq};
         recheck->next_seq = seq + 1;
-        if (seq == range.last || recheck->count == RECHECK_SEQS_MAX) {
+        if (seq == range.last || recheck->count == recheck->cap) {
             return;
         }
     }
@@ -58,7 +59,7 @@ static bool add_attempt(struct tide_recheck *recheck, const struct tide_snapshot
                                                  ranges, RANGES_AT_ONCE);
         for (size_t i = 0; i < count; i++) {
             add_seqs(recheck, ranges[i]);
-            if (recheck->count == RECHECK_SEQS_MAX) {
+            if (recheck->count == recheck->cap) {
                 return false;
             }
         }
@@ -93,11 +94,27 @@ static void mark_compared(struct tide_reassembler *reassembler)
     }
 }
 
+/* With room for all that came twice, up to the limit, and one more so that it is never just full.
+ */
+static struct tide_recheck *new_recheck(const struct tide_reassembler *reassembler)
+{
+    uint64_t count = 1;
+    for (size_t i = 0; i < reassembler->count; i++) {
+        const struct tide_snapshot *snapshot = reassembler->snapshots[i];
+        for (size_t k = 0; k < snapshot->attempt_count; k++) {
+            count += snapshot->attempts[k]->again.count;
+        }
+    }
+    struct tide_recheck *recheck = tide_alloc(1, sizeof(*recheck));
+    recheck->cap = count < RECHECK_SEQS_MAX ? (size_t)count : RECHECK_SEQS_MAX;
+    recheck->table = tide_alloc(recheck->cap, sizeof(struct twice));
+    return recheck;
+}
+
 bool tide_reassembler_recheck_next(struct tide_reassembler *reassembler)
 {
     if (reassembler->recheck == NULL) {
-        reassembler->recheck = tide_alloc(1, sizeof(struct tide_recheck));
-        reassembler->recheck->table = tide_alloc(RECHECK_SEQS_MAX, sizeof(struct twice));
+        reassembler->recheck = new_recheck(reassembler);
     }
     struct tide_recheck *recheck = reassembler->recheck;
     recheck->count = 0;

@@ -105,4 +105,5 @@ struct tide_snapshot_attempt *tide_snapshot_find_attempt(const struct tide_snaps
 struct tide_snapshot_segment *tide_snapshot_segments(const struct tide_snapshot *snapshot,
                                                      size_t *ret_count);
 
+/** Frees a round of comparing; NULL is fine. */
 void tide_recheck_free(struct tide_recheck *recheck);
