@@ -10,6 +10,7 @@
 /* clang-format off */
 const struct tide_command tide_commands[] = {
     {"verify", tide_command_verify, "tell complete snapshots from truncated ones"},
+    {"checkpoint", tide_command_checkpoint, "look at a checkpoint, or import one"},
     {NULL, NULL, NULL},
 };
 /* clang-format on */

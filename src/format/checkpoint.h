@@ -86,7 +86,7 @@ struct tide_checkpoint {
     const struct tide_checkpoint_table *tables;
     size_t table_count;
     bool has_tidemark; /* false: a file of another program; nothing below is set */
-    uint64_t sequence;
+    uint64_t sequence; /* at most 2^63-1 */
     tide_str pipeline;
     tide_str identity_json;     /* of the source */
     tide_str source_state_json; /* what the source's prepare wants back */

@@ -295,7 +295,7 @@ static tide_status read_head(const struct tide_shape *shape, const tide_str *val
                          "program that wrote it, or a newer one",
                          (unsigned long long)version, TIDE_CHECKPOINT_VERSION);
     }
-    TIDE_TRY(tide_shape_u64(shape, values[OURS_SEQUENCE], UINT64_MAX, &checkpoint->sequence, err));
+    TIDE_TRY(tide_shape_u64(shape, values[OURS_SEQUENCE], INT64_MAX, &checkpoint->sequence, err));
     TIDE_TRY(tide_shape_string(shape, values[OURS_PIPELINE], &checkpoint->pipeline, err));
     checkpoint->identity_json = tide_shape_compact(shape->arena, values[OURS_SOURCE]);
     checkpoint->source_state_json = tide_shape_compact(shape->arena, values[OURS_SOURCE_STATE]);
