@@ -32,6 +32,7 @@ struct tide_sink_engine {
     struct tide_lane_consumer end;
     struct tide_delivery *group; /* written since the last flush; options.group_items places */
     size_t group_count;
+    size_t group_done; /* the first so many of them are acknowledged */
     size_t group_bytes;
     atomic_bool is_stopping;
     struct tide_waker wake;       /* ends a wait for the restart */
@@ -68,8 +69,10 @@ void tide_sink_engine_free(struct tide_sink_engine *engine)
     if (engine == NULL) {
         return;
     }
-    tide_sink_engine_stop(engine);
-    tide_sink_engine_join(engine);
+    if (engine->is_started) {
+        tide_sink_engine_stop(engine);
+        tide_sink_engine_join(engine);
+    }
     engine->options.ops->close(engine->sink); /* prepared, never started */
     (void)pthread_mutex_destroy(&engine->mutex);
     tide_waker_done(&engine->wake);
@@ -211,6 +214,7 @@ static enum outcome write_group(struct tide_sink_engine *engine, struct tide_err
 {
     const struct tide_stream_ops *lanes = engine->options.stream->ops;
     engine->group_count = 0;
+    engine->group_done = 0;
     engine->group_bytes = 0;
     while (!is_group_full(engine)) {
         if (is_stopping(engine)) {
@@ -235,16 +239,29 @@ static enum outcome acknowledge_group(struct tide_sink_engine *engine, struct ti
 {
     const struct tide_stream_ops *lanes = engine->options.stream->ops;
     enum outcome outcome = OUTCOME_GO_ON;
-    size_t done = 0;
-    while (done < engine->group_count && outcome == OUTCOME_GO_ON) {
-        tide_status status = lanes->acknowledge(&engine->end, &engine->group[done], err);
+    while (engine->group_done < engine->group_count && outcome == OUTCOME_GO_ON) {
+        tide_status status =
+            lanes->acknowledge(&engine->end, &engine->group[engine->group_done], err);
         outcome = stream_outcome(status, err);
-        done += outcome == OUTCOME_GO_ON;
+        engine->group_done += outcome == OUTCOME_GO_ON;
     }
     tide_mutex_lock(&engine->mutex);
-    engine->status.acknowledged += done;
+    engine->status.acknowledged += engine->group_done;
     tide_mutex_unlock(&engine->mutex);
     return outcome;
+}
+
+/* What is not acknowledged waits on the lane again, so that dropping the lane lets go of it even
+ * while this sink stays closed. A stream that refuses has it already. */
+static void give_back_group(struct tide_sink_engine *engine)
+{
+    struct tide_error ignored;
+    if (engine->group_done < engine->group_count) {
+        (void)engine->options.stream->ops->give_back(&engine->end,
+                                                     &engine->group[engine->group_done], &ignored);
+    }
+    engine->group_count = 0;
+    engine->group_done = 0;
 }
 
 static enum outcome run_group(struct tide_sink_engine *engine, struct tide_error *err)
@@ -285,6 +302,7 @@ static enum outcome run_once(struct tide_sink_engine *engine, struct tide_error 
     while (outcome == OUTCOME_GO_ON) {
         outcome = run_group(engine, err);
     }
+    give_back_group(engine);
     close_sink(engine);
     return outcome;
 }

@@ -140,6 +140,62 @@ static void crowd_of_threads_keeps_the_contract(void **state)
     tide_waker_done(&waker);
 }
 
+/* A lane that is dropped and added again and again under its consumers. */
+
+#define TURNS 100
+
+struct turner {
+    struct kit *kit;
+    unsigned lane;
+    struct tide_lane_consumer end;
+    _Atomic unsigned faults;
+};
+
+static void *turn_consume(void *arg)
+{
+    struct turner *turner = arg;
+    const struct tide_stream_ops *ops = turner->kit->ops;
+    struct tide_error err;
+    struct tide_delivery delivery;
+    uint64_t last = 0;
+    while (ops->receive(&turner->end, TIDE_NO_DEADLINE, &delivery, &err) == TIDE_OK) {
+        kit_sleep_us(20);
+        /* in hand: valid, also when the lane was dropped meanwhile */
+        uint64_t position = delivery.item.batch->position.lo;
+        atomic_fetch_add(&turner->faults, position <= last);
+        last = position;
+        if (position % 2 == 0 && ops->acknowledge(&turner->end, &delivery, &err) != TIDE_OK) {
+            break;
+        }
+    }
+    atomic_fetch_add(&turner->faults, err.status != TIDE_CLOSED);
+    return NULL;
+}
+
+static void lane_dropped_under_its_consumer_leaves_it_what_it_has_in_hand(void **state)
+{
+    (void)state;
+    struct kit kit;
+    kit_open(&kit, 0, 0, 0);
+    for (unsigned turn = 0; turn < TURNS; turn++) {
+        struct turner turner = {.kit = &kit};
+        pthread_t thread;
+        assert_int_equal(kit.ops->add_lane(kit.stream, TIDE_STR("x"), &turner.lane, &kit.err),
+                         TIDE_OK);
+        assert_int_equal(kit.ops->attach(kit.stream, turner.lane, &turner.end, &kit.err), TIDE_OK);
+        tide_thread_start(&thread, turn_consume, &turner);
+        for (unsigned i = 1; i <= 8; i++) {
+            (void)kit_publish(&kit, (tide_lane_set)1 << turner.lane, i);
+        }
+        kit_sleep_us(turn * 7);
+        assert_int_equal(kit.ops->drop_lane(kit.stream, turner.lane, &kit.err), TIDE_OK);
+        assert_int_equal(pthread_join(thread, NULL), 0);
+        assert_int_equal(atomic_load(&turner.faults), 0);
+        assert_true(kit.ops->is_idle(kit.stream));
+    }
+    kit_close(&kit);
+}
+
 /* O: the consumer is abandoned after each number of steps; the next one starts at the floor. */
 static void consumer_abandoned_at_each_step_loses_nothing(void **state)
 {
@@ -305,6 +361,7 @@ int stream_conformance_threads(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(crowd_of_threads_keeps_the_contract),
+        cmocka_unit_test(lane_dropped_under_its_consumer_leaves_it_what_it_has_in_hand),
         cmocka_unit_test(consumer_abandoned_at_each_step_loses_nothing),
         cmocka_unit_test(pipeline_killed_at_any_step_loses_nothing),
     };

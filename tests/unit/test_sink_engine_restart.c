@@ -163,10 +163,13 @@ static void lane_dropped_while_it_waits_for_the_restart_ends_it(void **state)
     rig.options.wait_first_us = 20000;
     rig_engine(&rig);
     rig.script.write_failures = 1;
-    rig_publish(&rig, 1);
+    struct tide_batch *batch = rig_batch(1, 1);
+    rig_publish_item(&rig, (struct tide_item){.batch = tide_batch_ref(batch)});
     tide_sink_engine_start(rig.engine);
     rig_await_state(&rig, TIDE_SINK_WAITING);
     assert_int_equal(rig.stream->ops->drop_lane(rig.stream, rig.lane, &rig_err), TIDE_OK);
+    assert_int_equal(atomic_load(&batch->refs), 1); /* nobody keeps it for the closed sink */
+    tide_batch_unref(batch);
     tide_sink_engine_join(rig.engine);
     assert_int_equal(rig_status(&rig).state, TIDE_SINK_ENDED);
     rig_close(&rig);
