@@ -128,7 +128,8 @@ class TableMaker:
     def index_terms(self, has_default):
         terms = ["(a)", "(a COLLATE NOCASE)", "(b, a)", "(b) WHERE a > 0", "(lower(a))", "(p)",
                  '(abs(b), a) WHERE "c ""q" IS NOT NULL', "(a||','||b)", "([b]) -- remark\n",
-                 "(a COLLATE BINARY DESC)", "(a = b COLLATE NOCASE, p)",
+                 "(a COLLATE BINARY DESC)", "(a = b COLLATE NOCASE, p)", "(a = b, p)",
+                 "(CASE WHEN b = '1' THEN a END)", "(a IN (1, 'a', b), p)", "(p < b, a)",
                  f"(a, p) WHERE {self.table}.b > 0 AND 1.5 > .5", "(a /* (, */ || 'x''y' DESC)"]
         if self.is_generated:
             terms += ["(g)", "(lower(g))"]

@@ -71,6 +71,18 @@ static tide_status count_rows(sqlite3 *db, const char *sql, tide_str name, size_
     return TIDE_OK;
 }
 
+/* No PRAGMA tells a column's collation. */
+static tide_str declared_collation(struct tide_sqlite_table *table, sqlite3_stmt *stmt)
+{
+    const char *collation = NULL;
+    int rc = sqlite3_table_column_metadata(
+        sqlite3_db_handle(stmt), "main", tide_arena_cstr(&table->arena, table->name),
+        (const char *)sqlite3_column_text(stmt, 0), NULL, &collation, NULL, NULL, NULL);
+    return rc == SQLITE_OK && collation != NULL
+               ? tide_arena_str(&table->arena, tide_str_from(collation))
+               : TIDE_STR("BINARY");
+}
+
 static void read_column(struct tide_sqlite_table *table, sqlite3_stmt *stmt,
                         struct tide_sqlite_column *ret_column)
 {
@@ -79,6 +91,7 @@ static void read_column(struct tide_sqlite_table *table, sqlite3_stmt *stmt,
         .name = copy_column(&table->arena, stmt, 0),
         .type = type.ptr == NULL ? TIDE_STR("") : type,
         .affinity = affinity_of(type, table->is_strict),
+        .collation = declared_collation(table, stmt),
         .generated = generated_of(sqlite3_column_int(stmt, 5)),
         .is_not_null = sqlite3_column_int(stmt, 2) != 0,
         .default_text = tide_sqlite_default_text(tide_sqlite_column_str(stmt, 3), &table->arena),

@@ -78,6 +78,7 @@ static void put_column(struct tide_buf *buf, const struct tide_sqlite_column *co
 {
     put(buf, column->name);
     put(buf, column->type);
+    put(buf, column->collation);
     put(buf, column->default_text);
     tide_buf_printf(buf, "%d,%d,%u;", (int)column->generated, column->is_not_null,
                     column->primary_place);

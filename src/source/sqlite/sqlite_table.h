@@ -52,6 +52,7 @@ struct tide_sqlite_column {
     tide_str name;
     tide_str type; /* as declared; may be empty */
     enum tide_sqlite_affinity affinity;
+    tide_str collation; /* as declared; BINARY when nothing is */
     enum tide_sqlite_generated generated;
     bool is_not_null;
     tide_str default_text;  /* SQL that gives the default; ptr NULL: none, or NULL */

@@ -1,0 +1,237 @@
+"""What happens to a followed SQLite database beside its rows is noticed, with a way out."""
+
+import os
+import re
+import shutil
+import sqlite3
+
+import pytest
+
+from support import sqlite_ddl
+from support.sqlite_log_reader import LOG
+
+SCHEMA = """
+    CREATE TABLE orders (id INTEGER PRIMARY KEY, item TEXT, count INT);
+    CREATE UNIQUE INDEX orders_item ON orders (item);
+    CREATE TABLE notes (note TEXT);
+    CREATE TABLE lines (line TEXT);
+    CREATE INDEX lines_line ON lines (line);
+    CREATE TABLE parts (code TEXT COLLATE NOCASE PRIMARY KEY, name TEXT);
+    CREATE TRIGGER audit AFTER INSERT ON orders BEGIN SELECT RAISE(IGNORE) WHERE NEW.count = 9; END;
+    INSERT INTO notes VALUES ('a'), ('b'), ('c');
+    DELETE FROM notes WHERE rowid = 2;
+    INSERT INTO orders VALUES (1, 'pen', 2);
+"""
+
+
+@pytest.fixture
+def path(tmp_path):
+    path = str(tmp_path / "shop.db")
+    with connect(path) as app:
+        app.executescript(SCHEMA)
+    return path
+
+
+@pytest.fixture
+def watched(path):
+    """watched("glob", …) installs for the pipeline `shop` and gives a watch."""
+    watches = []
+
+    def call(*globs):
+        sqlite_ddl.install(path, "shop", *globs)
+        watches.append(sqlite_ddl.Watch(path, "shop", *globs))
+        return watches[-1]
+    yield call
+    for watch in watches:
+        watch.close()
+
+
+def connect(path):
+    return sqlite3.connect(path, isolation_level=None)
+
+
+def marks(path):
+    with connect(path) as app:
+        return app.execute(f"SELECT t, op, k1 FROM {LOG} WHERE t > 0 ORDER BY id").fetchall()
+
+
+# (tables, what the application does, what the look says; None: the copy goes on)
+CHANGES = {
+    "nothing": ("*", "", None),
+    "rows": ("*", "INSERT INTO orders VALUES (2, 'ink', 1); DELETE FROM notes", None),
+    "another table": ("*", "CREATE TABLE more (a); CREATE UNIQUE INDEX more_a ON more (a)", None),
+    "a plain index": ("orders", "CREATE INDEX i ON orders (count)", None),
+    "a view": ("*", "CREATE VIEW v AS SELECT * FROM orders", None),
+    "a table that is not followed": ("orders", "DROP TABLE notes", None),
+    "analyze": ("*", "ANALYZE", None),
+    "a unique index": ("*", "CREATE UNIQUE INDEX u ON orders (count)",
+                       "table orders .* another UNIQUE index"),
+    "a unique index less": ("*", "DROP INDEX orders_item", "table orders .*UNIQUE indexes is gone"),
+    "another unique index": ("*", "DROP INDEX orders_item; CREATE UNIQUE INDEX orders_item "
+                             "ON orders (item) WHERE count > 0", "table orders .* have changed"),
+    "a column more": ("*", "ALTER TABLE parts ADD COLUMN weight", "table parts .* more columns"),
+    "a column less": ("*", "ALTER TABLE parts DROP COLUMN name", "table parts .* fewer columns"),
+    "a column renamed": ("*", "ALTER TABLE parts RENAME name TO title", "table parts .* changed"),
+    "a table renamed": ("*", "ALTER TABLE parts RENAME TO pieces",
+                        "table parts was renamed to pieces"),
+    "a table dropped": ("*", "DROP TABLE parts", "table parts was dropped"),
+    "a table made anew": ("*", "DROP TABLE notes; CREATE TABLE notes (note TEXT)",
+                          "our trigger .* on table notes is gone"),
+    "a table rebuilt": ("*", "CREATE TABLE x (code TEXT COLLATE NOCASE PRIMARY KEY, name TEXT);"
+                        "INSERT INTO x SELECT * FROM parts; DROP TABLE parts;"
+                        "ALTER TABLE x RENAME TO parts", "our trigger .* on table parts is gone"),
+    "a table set aside": ("*", "ALTER TABLE notes RENAME TO old; CREATE TABLE notes (note TEXT)",
+                          "our trigger .*notes|table notes was renamed to old"),
+    "our trigger dropped": ("*", "DROP TRIGGER _tidemark_1_ad", "our trigger _tidemark_1_ad .*gone"),
+    "our trigger changed": ("*", "DROP TRIGGER _tidemark_1_ad; CREATE TRIGGER _tidemark_1_ad "
+                            "BEFORE DELETE ON lines BEGIN SELECT 1; END",
+                            "our trigger _tidemark_1_ad is not what"),
+    "a younger insert trigger": ("*", "CREATE TRIGGER y AFTER INSERT ON orders BEGIN "
+                                 "SELECT RAISE(IGNORE); END", "trigger y on table orders"),
+    "a trigger made anew": ("*", "DROP TRIGGER audit; CREATE TRIGGER audit AFTER INSERT ON orders "
+                            "BEGIN SELECT 1; END", "trigger audit on table orders"),
+    "other younger triggers": ("*", "CREATE TRIGGER y BEFORE INSERT ON orders BEGIN SELECT 1; END;"
+                               "CREATE TRIGGER z AFTER UPDATE ON orders BEGIN SELECT 1; END", None),
+    "a younger trigger elsewhere": ("orders", "CREATE TRIGGER y AFTER INSERT ON notes "
+                                    "BEGIN SELECT RAISE(IGNORE); END", None),
+    "vacuum of rowid tables": ("*", "VACUUM", "VACUUM .* table notes"),
+    "vacuum of an indexed rowid table": ("lines", "VACUUM", None),
+    "vacuum of keyed tables": ("orders", "VACUUM", None),
+    "an index dropped before vacuum": ("lines", "DROP INDEX lines_line; VACUUM", "table lines"),
+    "our log dropped": ("*", "DROP TABLE _tidemark_changes", "our table _tidemark_changes"),
+    "our log renamed": ("*", "ALTER TABLE _tidemark_changes RENAME TO x",
+                        "our table _tidemark_changes"),
+    "our tables dropped": ("orders", "DROP TABLE _tidemark_changes; DROP TABLE _tidemark_tables;"
+                           "DROP TABLE _tidemark_state; DROP TABLE _tidemark_pipelines;"
+                           "DROP TABLE _tidemark_canary", "nothing of ours is in the database"),
+    "our row deleted": ("*", "DELETE FROM _tidemark_pipelines", "pipeline shop was detached"),
+    "another source": ("*", "UPDATE _tidemark_state SET v = 'other' WHERE k = 'source_id'",
+                       "another one than this copy began with"),
+    "another format": ("*", "UPDATE _tidemark_state SET v = 99 WHERE k = 'format_version';"
+                       "CREATE TABLE x (a)", None),
+}
+
+
+@pytest.mark.parametrize("change", [one for one in CHANGES if one != "another format"])
+def test_look_tells_what_matters(path, watched, change):
+    globs, sql, expected = CHANGES[change]
+    watch = watched(globs)
+    assert watch.look() is None
+    with connect(path) as app:
+        app.executescript(sql)
+    said = watch.look()
+    if expected is None:
+        assert said is None
+    else:
+        assert said and re.search(expected, said), said
+        assert re.search("detach|copy anew", said), said
+
+
+@pytest.mark.parametrize("change", [one for one in CHANGES if one != "another format"])
+def test_load_after_a_pause_tells_the_same(path, watched, change):
+    globs, sql, expected = CHANGES[change]
+    watched(globs)
+    with connect(path) as app:
+        app.executescript(sql)
+    if change == "another source":
+        return      # whoever loads compares the source's id with the checkpoint's
+    if expected is None:
+        assert sqlite_ddl.load(path, "shop", 1, globs)
+        return
+    with pytest.raises(sqlite_ddl.Failed) as failed:
+        sqlite_ddl.load(path, "shop", 1, globs)
+    assert failed.value.status == "stale"
+
+
+def test_load_of_another_format_is_refused(path, watched):
+    watched("orders")
+    with connect(path) as app:
+        app.execute("UPDATE _tidemark_state SET v = 99 WHERE k = 'format_version'")
+    for call in (lambda: sqlite_ddl.load(path, "shop", 1), lambda: sqlite_ddl.install(path, "b")):
+        with pytest.raises(sqlite_ddl.Failed, match="its format is 99") as failed:
+            call()
+        assert failed.value.status == "invalid"
+
+
+def test_load_of_a_position_past_the_log_is_stale(path, watched):
+    watched("orders")
+    with pytest.raises(sqlite_ddl.Failed, match="restored from a backup"):
+        sqlite_ddl.load(path, "shop", 1000, "orders")
+
+
+def test_look_compares_nonces(path, watched):
+    watch = watched("orders")
+    with connect(path) as app:
+        nonce = app.execute("SELECT nonce FROM _tidemark_pipelines").fetchone()[0]
+        assert watch.look(nonce) is None
+        app.execute("UPDATE _tidemark_pipelines SET nonce = lower(hex(randomblob(16)))")
+    assert "restored from a backup" in watch.look(nonce)
+
+
+def test_look_after_restore_over_the_live_file(path, watched, tmp_path):
+    watch = watched("orders")
+    shutil.copy(path, tmp_path / "backup.db")
+    with connect(path) as app:
+        app.execute("UPDATE _tidemark_pipelines SET nonce = 'next'")    # as a confirm does
+        assert watch.look("next") is None
+        with connect(tmp_path / "backup.db") as backup:
+            backup.backup(app)
+    assert "restored from a backup" in watch.look("next")
+
+
+def test_look_after_the_file_was_replaced(path, watched, tmp_path):
+    watch = watched("orders")
+    shutil.copy(path, tmp_path / "backup.db")
+    assert watch.look() is None
+    os.replace(tmp_path / "backup.db", path)
+    assert "another file" in watch.look()
+
+
+def test_look_after_the_file_was_removed(path, watched):
+    watch = watched("orders")
+    os.rename(path, path + ".away")
+    assert "not there any more" in watch.look()
+    os.rename(path + ".away", path)
+    assert watch.look() is None
+
+
+def test_renames_do_not_break_the_application_nor_the_marks(path, watched):
+    watched("parts")
+    with connect(path) as app:
+        app.execute("ALTER TABLE parts RENAME code TO number")
+        app.execute("ALTER TABLE parts ADD COLUMN weight")
+        app.execute("ALTER TABLE parts DROP COLUMN name")
+        app.execute("ALTER TABLE parts RENAME TO pieces")
+        app.execute("INSERT INTO pieces (number) VALUES ('x')")
+        app.execute("UPDATE pieces SET weight = 2")
+        app.execute("DELETE FROM pieces")
+    assert [(op, key) for _, op, key in marks(path)] == [(1, "x"), (2, "x"), (3, "x")]
+
+
+def test_marks_under_attach_of_any_name(path, watched, tmp_path):
+    watched("orders")
+    with connect(tmp_path / "other.db") as app:
+        app.execute("ATTACH ? AS anything", (path,))
+        app.execute("CREATE TABLE _tidemark_changes (decoy)")
+        app.execute("INSERT INTO anything.orders VALUES (5, 'cap', 1)")
+        app.execute("REPLACE INTO anything.orders VALUES (6, 'cap', 1)")
+    assert marks(path) == [(1, 1, 5), (1, 4, 5), (1, 1, 6)]
+
+
+def test_changes_and_last_insert_rowid_stay_the_applications(path, watched):
+    watched("orders")
+    with connect(path) as app:
+        app.execute("INSERT INTO orders VALUES (41, 'a', 1), (42, 'b', 1)")
+        assert app.execute("SELECT changes(), last_insert_rowid()").fetchone() == (2, 42)
+
+
+def test_what_no_trigger_can_see_is_not_marked(path, watched):
+    """The limits that the documentation names: they must stay known."""
+    watched("*")
+    with connect(path) as app:
+        with app.blobopen("notes", "note", 1) as blob:
+            blob.write(b"z")
+        assert marks(path) == []
+        app.execute("CREATE TEMP TRIGGER t AFTER INSERT ON notes BEGIN SELECT RAISE(IGNORE); END")
+        app.execute("INSERT INTO notes VALUES ('x')")
+    assert marks(path) == []
