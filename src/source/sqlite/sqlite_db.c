@@ -4,7 +4,7 @@
 #include <limits.h>
 #include <stdarg.h>
 #include <string.h>
-#include <unistd.h>
+#include <sys/stat.h>
 
 void tide_sqlite_db_close(sqlite3 **db)
 {
@@ -21,11 +21,28 @@ void tide_sqlite_stmt_done(sqlite3_stmt **stmt)
 /* A file that SQLite would make anew is none that can be followed. */
 static tide_status require_file(const char *path, struct tide_error *err)
 {
-    if (access(path, F_OK) != 0) {
+    struct stat st;
+    if (stat(path, &st) != 0) {
         return tide_fail(err, errno == ENOENT || errno == ENOTDIR ? TIDE_INVALID : TIDE_IO,
                          "cannot open the SQLite database %s: %s", path, strerror(errno));
     }
+    if (!S_ISREG(st.st_mode)) {
+        return tide_fail(err, TIDE_INVALID, "%s is not a file; give the path of an SQLite database",
+                         path);
+    }
     return TIDE_OK;
+}
+
+/* SQLite takes some names for more than a path: "file:…" where URIs are on, ":memory:". */
+static int open_path(const char *path, int flags, sqlite3 **ret_db)
+{
+    if (path[0] == '/') {
+        return sqlite3_open_v2(path, ret_db, flags, NULL);
+    }
+    TIDE_CLEANUP(tide_buf_done) struct tide_buf plain = {0};
+    tide_buf_append_str(&plain, TIDE_STR("./"));
+    tide_buf_append_str(&plain, tide_str_from(path));
+    return sqlite3_open_v2(tide_buf_cstr(&plain), ret_db, flags, NULL);
 }
 
 tide_status tide_sqlite_db_open(const char *path, enum tide_sqlite_access access,
@@ -34,7 +51,7 @@ tide_status tide_sqlite_db_open(const char *path, enum tide_sqlite_access access
     TIDE_TRY(require_file(path, err));
     int flags = access == TIDE_SQLITE_READ_ONLY ? SQLITE_OPEN_READONLY : SQLITE_OPEN_READWRITE;
     TIDE_CLEANUP(tide_sqlite_db_close) sqlite3 *db = NULL;
-    int rc = sqlite3_open_v2(path, &db, flags | SQLITE_OPEN_NOMUTEX, NULL);
+    int rc = open_path(path, flags | SQLITE_OPEN_NOMUTEX, &db);
     if (rc == SQLITE_OK) {
         (void)sqlite3_extended_result_codes(db, 1);
         (void)sqlite3_busy_timeout(db, busy_timeout_ms);
@@ -143,7 +160,10 @@ tide_status tide_sqlite_step(sqlite3_stmt *stmt, bool *ret_is_row, struct tide_e
 {
     int rc = sqlite3_step(stmt);
     if (rc != SQLITE_ROW && rc != SQLITE_DONE) {
-        return tide_sqlite_db_fail(sqlite3_db_handle(stmt), rc, "reading from SQLite", err);
+        tide_status status =
+            tide_sqlite_db_fail(sqlite3_db_handle(stmt), rc, "reading from SQLite", err);
+        (void)sqlite3_reset(stmt); /* one that was refused a lock stays open else */
+        return status;
     }
     *ret_is_row = rc == SQLITE_ROW;
     return TIDE_OK;

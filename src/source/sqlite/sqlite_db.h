@@ -53,7 +53,7 @@ tide_status tide_sqlite_begin_write(sqlite3 *db, struct tide_error *err);
 /** Rolls back what is open on *db, for TIDE_CLEANUP on a second `sqlite3 *`. */
 void tide_sqlite_rollback(sqlite3 **db);
 
-/** Steps: `*ret_is_row` says whether there is a row. */
+/** Steps: `*ret_is_row` says whether there is a row. Resets the statement when it fails. */
 tide_status tide_sqlite_step(sqlite3_stmt *stmt, bool *ret_is_row, struct tide_error *err);
 
 /** The first column of the first row as an integer; `otherwise` when there is no row or NULL. */

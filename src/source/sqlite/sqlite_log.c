@@ -1,0 +1,424 @@
+#include "source/sqlite/sqlite_log.h"
+
+#include "base/alloc.h"
+#include "base/clock.h"
+#include "source/sqlite/sqlite_db.h"
+#include "source/sqlite/sqlite_key.h"
+#include "source/sqlite/sqlite_select.h"
+#include "source/sqlite/sqlite_value.h"
+#include "source/sqlite/sqlite_window.h"
+
+#include <stdlib.h>
+
+#define ENTRY_BYTES 16 /* of an entry beside its key, about */
+
+const struct tide_sqlite_log_limits tide_sqlite_log_limits = {
+    .window_entries = TIDE_SQLITE_WINDOW_ENTRIES,
+    .slice_bytes = 1024 * 1024,
+    .slice_us = 20000,
+    .range_entries = 1000000,
+};
+
+/* Statements that fetch a row of one table; prepared when first needed. */
+struct fetcher {
+    const struct tide_sqlite_table *table;
+    sqlite3_stmt *by_key;
+    sqlite3_stmt *by_rowid;
+    int *key_columns; /* result columns of the key's columns */
+    int rowid_column;
+};
+
+struct tide_sqlite_log {
+    sqlite3 *db;
+    const struct tide_sqlite_tables *tables;
+    struct tide_sqlite_watch *watch;
+    struct tide_sqlite_log_limits limits;
+    sqlite3_stmt *version; /* PRAGMA data_version */
+    sqlite3_stmt *end;     /* last id of the log */
+    sqlite3_stmt *entries;
+    struct fetcher *fetchers; /* as tables->items */
+    struct fetcher *fetcher;  /* the last one used */
+    struct tide_buf key;      /* of the row that was fetched */
+
+    int64_t position;    /* handed out */
+    int64_t range_end;   /* what is being read is (position, range_end] */
+    int64_t range_limit; /* how far the end may still move */
+    int64_t log_end;     /* last entry that was there; past range_end once that has stopped */
+    bool has_range;
+    bool has_changes;     /* of this range something was handed out */
+    bool has_version;     /* all was read at seen_version */
+    int64_t seen_version; /* PRAGMA data_version before the last transaction */
+    uint64_t entries_read;
+    uint64_t entries_size;
+
+    struct tide_sqlite_window window;
+    struct tide_arena arena; /* of the slice */
+    struct tide_change *changes;
+    size_t change_count;
+    size_t change_cap;
+    size_t change_next;
+    size_t slice_size;
+};
+
+static void finalize(sqlite3_stmt *stmt)
+{
+    (void)sqlite3_finalize(stmt);
+}
+
+static void fetchers_init(struct tide_sqlite_log *log)
+{
+    log->fetchers = tide_alloc(log->tables->count, sizeof(*log->fetchers));
+    for (size_t i = 0; i < log->tables->count; i++) {
+        const struct tide_sqlite_table *table = log->tables->items[i];
+        if (table->relation == NULL) {
+            continue;
+        }
+        size_t width = tide_sqlite_table_log_width(table);
+        struct fetcher *fetcher = &log->fetchers[i];
+        fetcher->table = table;
+        fetcher->key_columns = tide_alloc(width, sizeof(*fetcher->key_columns));
+        for (size_t k = 0; k < width; k++) {
+            fetcher->key_columns[k] = (int)table->relation->key_columns[k];
+        }
+        fetcher->rowid_column = (int)table->relation->column_count - 1;
+    }
+}
+
+tide_status tide_sqlite_log_new(sqlite3 *db, const struct tide_sqlite_tables *tables,
+                                struct tide_sqlite_watch *watch,
+                                const struct tide_sqlite_log_limits *limits, int64_t position,
+                                struct tide_sqlite_log **ret_log, struct tide_error *err)
+{
+    struct tide_sqlite_log *log = tide_alloc(1, sizeof(*log));
+    *log = (struct tide_sqlite_log){.db = db,
+                                    .tables = tables,
+                                    .watch = watch,
+                                    .limits = *limits,
+                                    .position = position,
+                                    .range_end = position,
+                                    .log_end = position};
+    tide_sqlite_window_init(&log->window, limits->window_entries);
+    fetchers_init(log);
+    tide_status status =
+        tide_sqlite_prepare(db, TIDE_STR("PRAGMA data_version"), &log->version, err);
+    if (status == TIDE_OK) {
+        status = tide_sqlite_prepare(
+            db, TIDE_STR("SELECT max(id) FROM main.\"" TIDE_SQLITE_LOG "\""), &log->end, err);
+    }
+    if (status == TIDE_OK) {
+        status =
+            tide_sqlite_window_prepare(db, tide_sqlite_window_width(tables), &log->entries, err);
+    }
+    if (status != TIDE_OK) {
+        tide_sqlite_log_free(log);
+        return status;
+    }
+    *ret_log = log;
+    return TIDE_OK;
+}
+
+void tide_sqlite_log_free(struct tide_sqlite_log *log)
+{
+    if (log == NULL) {
+        return;
+    }
+    for (size_t i = 0; i < log->tables->count; i++) {
+        finalize(log->fetchers[i].by_key);
+        finalize(log->fetchers[i].by_rowid);
+        free(log->fetchers[i].key_columns);
+    }
+    free(log->fetchers);
+    finalize(log->version);
+    finalize(log->end);
+    finalize(log->entries);
+    tide_sqlite_window_done(&log->window);
+    tide_buf_done(&log->key);
+    tide_arena_done(&log->arena);
+    free(log->changes);
+    free(log);
+}
+
+/* Handing out */
+
+static void copy_change(const struct tide_change *change, struct tide_arena *arena,
+                        struct tide_change *ret_change)
+{
+    *ret_change = *change;
+    const struct tide_relation *relation = change->relation;
+    if (change->values == NULL) {
+        ret_change->key = tide_values_copy(arena, change->key, relation->key_count);
+        return;
+    }
+    struct tide_value *values = tide_values_copy(arena, change->values, relation->column_count);
+    struct tide_value *key = tide_arena_alloc(arena, relation->key_count, sizeof(*key));
+    tide_relation_key_of(relation, values, key);
+    ret_change->values = values;
+    ret_change->key = key;
+}
+
+static bool is_range_read(const struct tide_sqlite_log *log)
+{
+    return log->window.next == log->window.count && log->window.last_id >= log->range_end;
+}
+
+bool tide_sqlite_log_take(struct tide_sqlite_log *log, struct tide_arena *arena,
+                          struct tide_event *ret_event)
+{
+    if (log->change_next < log->change_count) {
+        *ret_event = (struct tide_event){.kind = TIDE_EVENT_CHANGE};
+        copy_change(&log->changes[log->change_next++], arena, &ret_event->change);
+        ret_event->position = ret_event->change.place.position;
+        log->has_changes = true;
+        return true;
+    }
+    if (!log->has_range || !is_range_read(log)) {
+        return false;
+    }
+    log->has_range = false;
+    log->position = log->range_end;
+    *ret_event = (struct tide_event){
+        .kind = log->has_changes ? TIDE_EVENT_COMMIT : TIDE_EVENT_REACHED,
+        .position = {.lo = (uint64_t)log->range_end},
+    };
+    log->has_changes = false;
+    return true;
+}
+
+/* Reading */
+
+static struct fetcher *fetcher_of(struct tide_sqlite_log *log,
+                                  const struct tide_sqlite_table *table)
+{
+    if (log->fetcher != NULL && log->fetcher->table == table) {
+        return log->fetcher;
+    }
+    size_t i = 0;
+    while (log->fetchers[i].table != table) {
+        i++;
+        TIDE_ASSERT(i < log->tables->count);
+    }
+    log->fetcher = &log->fetchers[i];
+    return log->fetcher;
+}
+
+/* The statement that fetches the mark's row, bound. */
+static tide_status bind_fetch(struct tide_sqlite_log *log, struct fetcher *fetcher, tide_str key,
+                              sqlite3_stmt **ret_stmt, struct tide_error *err)
+{
+    bool by_rowid = tide_sqlite_key_is_by_rowid(fetcher->table, key);
+    sqlite3_stmt **stmt = by_rowid ? &fetcher->by_rowid : &fetcher->by_key;
+    if (*stmt == NULL) {
+        TIDE_TRY(tide_sqlite_select_prepare(log->db, fetcher->table,
+                                            by_rowid ? TIDE_SQLITE_BY_ROWID : TIDE_SQLITE_BY_KEY,
+                                            stmt, err));
+    }
+    tide_sqlite_key_bind(fetcher->table, key, *stmt);
+    *ret_stmt = *stmt;
+    return TIDE_OK;
+}
+
+/* SQL may hold keys equal that are not the same ('abc' and 'ABC', 1 and 1.0). */
+static bool is_same_row(struct tide_sqlite_log *log, const struct fetcher *fetcher,
+                        sqlite3_stmt *stmt, tide_str key)
+{
+    tide_buf_reset(&log->key);
+    tide_sqlite_key_append(&log->key, fetcher->table, stmt, fetcher->key_columns,
+                           fetcher->rowid_column);
+    return tide_str_equal(tide_buf_str(&log->key), key);
+}
+
+static struct tide_change *add_change(struct tide_sqlite_log *log,
+                                      const struct tide_sqlite_mark *mark)
+{
+    if (log->change_count == log->change_cap) {
+        log->change_cap = log->change_cap == 0 ? 256 : log->change_cap * 2;
+        log->changes = tide_realloc(log->changes, log->change_cap, sizeof(*log->changes));
+    }
+    struct tide_change *change = &log->changes[log->change_count++];
+    *change = (struct tide_change){
+        .relation = mark->table->relation,
+        .place = {.position = {.lo = (uint64_t)mark->id}, .known = true},
+        .tx_id = (uint64_t)mark->id,
+    };
+    return change;
+}
+
+static void add_delete(struct tide_sqlite_log *log, const struct tide_sqlite_mark *mark)
+{
+    struct tide_change *change = add_change(log, mark);
+    change->op = TIDE_OP_DELETE;
+    change->key = tide_sqlite_key_values(mark->table, mark->key, &log->arena);
+    log->slice_size += mark->key.len;
+}
+
+static void add_row(struct tide_sqlite_log *log, const struct tide_sqlite_mark *mark,
+                    sqlite3_stmt *stmt)
+{
+    if (mark->op == TIDE_SQLITE_OP_CANDIDATE) {
+        return; /* it is still there, and nothing else happened to it */
+    }
+    struct tide_change *change = add_change(log, mark);
+    const struct tide_relation *relation = mark->table->relation;
+    struct tide_value *values =
+        tide_arena_alloc(&log->arena, relation->column_count, sizeof(*values));
+    log->slice_size += relation->column_count * sizeof(*values) +
+                       tide_sqlite_row_values(stmt, mark->table, &log->arena, values);
+    change->op = mark->op == TIDE_SQLITE_OP_INSERT ? TIDE_OP_INSERT : TIDE_OP_UPDATE;
+    change->values = values;
+}
+
+static tide_status fetch(struct tide_sqlite_log *log, const struct tide_sqlite_mark *mark,
+                         struct tide_error *err)
+{
+    struct fetcher *fetcher = fetcher_of(log, mark->table);
+    sqlite3_stmt *stmt = NULL;
+    TIDE_TRY(bind_fetch(log, fetcher, mark->key, &stmt, err));
+    bool has_row = false;
+    tide_status status = tide_sqlite_step(stmt, &has_row, err);
+    if (status == TIDE_OK && has_row && is_same_row(log, fetcher, stmt, mark->key)) {
+        add_row(log, mark, stmt);
+    } else if (status == TIDE_OK) {
+        add_delete(log, mark);
+    }
+    (void)sqlite3_reset(stmt);
+    return status;
+}
+
+static tide_status fetch_window(struct tide_sqlite_log *log, int64_t until_us, bool *ret_is_full,
+                                struct tide_error *err)
+{
+    struct tide_sqlite_window *window = &log->window;
+    while (window->next < window->count) {
+        const struct tide_sqlite_mark *mark = &window->marks[window->next];
+        if (!mark->is_superseded) {
+            TIDE_TRY(fetch(log, mark, err));
+        }
+        window->next++;
+        bool is_late = window->next % 32 == 0 && tide_clock_monotonic_us() >= until_us;
+        if (is_late || log->slice_size >= log->limits.slice_bytes) {
+            *ret_is_full = true;
+            return TIDE_OK;
+        }
+    }
+    *ret_is_full = tide_clock_monotonic_us() >= until_us;
+    return TIDE_OK;
+}
+
+static tide_status load_window(struct tide_sqlite_log *log, struct tide_error *err)
+{
+    TIDE_TRY(tide_sqlite_window_load(&log->window, log->entries, log->tables, log->window.last_id,
+                                     log->range_end, err));
+    log->entries_read += log->window.entries;
+    log->entries_size += log->window.entries * ENTRY_BYTES + log->window.bytes;
+    return TIDE_OK;
+}
+
+/* Where the range ends, seen from this transaction. */
+static void move_end(struct tide_sqlite_log *log, int64_t end)
+{
+    log->log_end = end;
+    if (!log->has_range) {
+        log->has_range = end > log->position;
+        log->range_end = end;
+        log->range_limit = end > INT64_MAX - log->limits.range_entries
+                               ? INT64_MAX
+                               : end + log->limits.range_entries;
+        tide_sqlite_window_reset(&log->window);
+        log->window.last_id = log->position;
+    } else if (end <= log->range_limit) {
+        log->range_end = end;
+    }
+}
+
+static tide_status read_end(struct tide_sqlite_log *log, int64_t *ret_end, struct tide_error *err)
+{
+    bool has_row = false;
+    TIDE_TRY(tide_sqlite_step(log->end, &has_row, err));
+    int64_t end = has_row ? sqlite3_column_int64(log->end, 0) : 0;
+    (void)sqlite3_reset(log->end);
+    if (end < log->range_end) {
+        return tide_fail(err, TIDE_STALE,
+                         "the change log ends at %lld, before %lld, which has been read: the "
+                         "database was restored, or the log emptied; restore the right database, "
+                         "or remove the state directory to start anew",
+                         (long long)end, (long long)log->range_end);
+    }
+    *ret_end = end;
+    return TIDE_OK;
+}
+
+static tide_status read_slice(struct tide_sqlite_log *log, const tide_str *nonces,
+                              size_t nonce_count, struct tide_error *err)
+{
+    int64_t until_us = tide_clock_deadline_us(log->limits.slice_us);
+    int64_t end = 0;
+    TIDE_TRY(tide_sqlite_watch_look(log->watch, nonces, nonce_count, err));
+    TIDE_TRY(read_end(log, &end, err));
+    move_end(log, end);
+    bool is_full = !log->has_range;
+    while (!is_full) {
+        TIDE_TRY(fetch_window(log, until_us, &is_full, err));
+        if (is_range_read(log)) {
+            break;
+        }
+        if (!is_full) {
+            TIDE_TRY(load_window(log, err));
+        }
+    }
+    return TIDE_OK;
+}
+
+static tide_status read_version(struct tide_sqlite_log *log, int64_t *ret_version,
+                                struct tide_error *err)
+{
+    bool has_row = false;
+    TIDE_TRY(tide_sqlite_step(log->version, &has_row, err));
+    *ret_version = has_row ? sqlite3_column_int64(log->version, 0) : 0;
+    (void)sqlite3_reset(log->version);
+    return TIDE_OK;
+}
+
+static void forget_slice(struct tide_sqlite_log *log)
+{
+    tide_arena_reset(&log->arena);
+    log->change_count = 0;
+    log->change_next = 0;
+    log->slice_size = 0;
+}
+
+tide_status tide_sqlite_log_read(struct tide_sqlite_log *log, const tide_str *nonces,
+                                 size_t nonce_count, struct tide_error *err)
+{
+    TIDE_ASSERT(log->change_next == log->change_count);
+    int64_t version = 0;
+    TIDE_TRY(read_version(log, &version, err)); /* before the range: never too new */
+    if (!log->has_range && log->has_version && version == log->seen_version) {
+        return tide_fail(err, TIDE_TIMEOUT, "nothing new");
+    }
+    forget_slice(log);
+    TIDE_TRY(tide_sqlite_exec(log->db, "BEGIN", err));
+    tide_status status = read_slice(log, nonces, nonce_count, err);
+    (void)sqlite3_exec(log->db, "COMMIT", NULL, NULL, NULL); /* of a read: cannot fail */
+    if (status != TIDE_OK) {
+        return status;
+    }
+    int64_t now_us = tide_clock_utc_us();
+    for (size_t i = 0; i < log->change_count; i++) {
+        log->changes[i].commit_us = now_us;
+    }
+    bool is_all_read = !log->has_range || is_range_read(log);
+    log->has_version = is_all_read && log->log_end == log->range_end;
+    log->seen_version = version;
+    return log->has_range ? TIDE_OK : tide_fail(err, TIDE_TIMEOUT, "nothing new");
+}
+
+int64_t tide_sqlite_log_end(const struct tide_sqlite_log *log)
+{
+    return log->log_end;
+}
+
+size_t tide_sqlite_log_entry_size(const struct tide_sqlite_log *log)
+{
+    return log->entries_read == 0 ? 2 * ENTRY_BYTES
+                                  : (size_t)(log->entries_size / log->entries_read);
+}

@@ -1,0 +1,471 @@
+#include "source/sqlite/sqlite_source.h"
+
+#include "base/alloc.h"
+#include "base/clock.h"
+#include "source/sqlite/sqlite_check.h"
+#include "source/sqlite/sqlite_chunk.h"
+#include "source/sqlite/sqlite_confirm.h"
+#include "source/sqlite/sqlite_db.h"
+#include "source/sqlite/sqlite_install.h"
+#include "source/sqlite/sqlite_log.h"
+#include "source/sqlite/sqlite_schema.h"
+#include "source/sqlite/sqlite_watch.h"
+
+#include <stdlib.h>
+#include <unistd.h>
+
+#define OPEN_BUSY_MS   5000
+#define CHANGE_BUSY_MS 10000 /* for what needs the write lock: prepare, detach */
+#define POLL_US_MIN    10000
+#define POLL_US_MAX    50000
+#define FILE_LOOK_US   20000 /* between two looks whether the path still names our file */
+
+struct tide_source {
+    struct tide_arena arena; /* of the options' copy */
+    struct tide_source_options options;
+    const char *path;
+    sqlite3 *db;
+    char source_id[TIDE_SQLITE_HEX_LEN + 1];
+    struct tide_sqlite_tables tables;       /* as prepare found them; before: the last tables() */
+    const struct tide_relation **relations; /* what tables() returned */
+
+    bool is_prepared;
+    struct tide_sqlite_nonces nonces;
+    struct tide_sqlite_confirm confirm;
+    struct tide_sqlite_watch *watch;
+    struct tide_sqlite_log *log;
+    int64_t poll_us;      /* the next wait */
+    int64_t file_look_us; /* when to look next */
+};
+
+/* Opening */
+
+/* "shop" of "/srv/shop.db". */
+static tide_str file_stem(tide_str path)
+{
+    size_t start = path.len;
+    while (start > 0 && path.ptr[start - 1] != '/') {
+        start--;
+    }
+    tide_str name = tide_str_of(path.ptr + start, path.len - start);
+    for (size_t i = name.len; i > 1; i--) {
+        if (name.ptr[i - 1] == '.') {
+            return tide_str_of(name.ptr, i - 1);
+        }
+    }
+    return name;
+}
+
+static void copy_options(struct tide_source *source, const struct tide_source_options *options)
+{
+    struct tide_arena *arena = &source->arena;
+    tide_str *globs = tide_arena_alloc(arena, options->glob_count, sizeof(*globs));
+    for (size_t i = 0; i < options->glob_count; i++) {
+        globs[i] = tide_arena_str(arena, options->globs[i]);
+    }
+    bool is_named = options->connection.len > 0;
+    source->options = (struct tide_source_options){
+        .place = tide_arena_str(arena, options->place),
+        .connection =
+            tide_arena_str(arena, is_named ? options->connection : file_stem(options->place)),
+        .pipeline = tide_arena_str(arena, options->pipeline),
+        .globs = globs,
+        .glob_count = options->glob_count,
+    };
+    source->path = tide_arena_cstr(arena, options->place);
+}
+
+/* The id that the first installation wrote. Before that, or where it is damaged (prepare will say
+ * so, detach must work): the one that the first installation is going to write. */
+static tide_status read_source_id(sqlite3 *db, char ret_id[TIDE_SQLITE_HEX_LEN + 1],
+                                  struct tide_error *err)
+{
+    static const char sql[] = "SELECT v FROM main.\"" TIDE_SQLITE_STATE "\" WHERE k = 'source_id'";
+    TIDE_CLEANUP(tide_sqlite_stmt_done) sqlite3_stmt *stmt = NULL;
+    bool has_row = false;
+    tide_status status = tide_sqlite_prepare(db, TIDE_STR(sql), &stmt, err);
+    if (status == TIDE_OK) {
+        TIDE_TRY(tide_sqlite_step(stmt, &has_row, err));
+    } else if (sqlite3_errcode(db) != SQLITE_ERROR) { /* else there is no such table */
+        return status;
+    }
+    tide_str id = has_row ? tide_sqlite_column_str(stmt, 0) : TIDE_STR("");
+    if (id.len != TIDE_SQLITE_HEX_LEN) {
+        tide_sqlite_nonce_make(ret_id);
+        return TIDE_OK;
+    }
+    memcpy(ret_id, id.ptr, id.len);
+    ret_id[id.len] = '\0';
+    return TIDE_OK;
+}
+
+static void sqlite_close(struct tide_source *source);
+
+static tide_status sqlite_open(const struct tide_source_options *options,
+                               struct tide_source **ret_source, struct tide_error *err)
+{
+    if (options->place.len == 0 || memchr(options->place.ptr, 0, options->place.len) != NULL) {
+        return tide_fail(err, TIDE_INVALID, "no path of a SQLite database was given");
+    }
+    struct tide_source *source = tide_alloc(1, sizeof(*source));
+    copy_options(source, options);
+    tide_status status =
+        tide_sqlite_db_open(source->path, TIDE_SQLITE_READ_WRITE, OPEN_BUSY_MS, &source->db, err);
+    if (status == TIDE_OK) {
+        status = read_source_id(source->db, source->source_id, err);
+    }
+    if (status != TIDE_OK) {
+        sqlite_close(source);
+        return status;
+    }
+    *ret_source = source;
+    return TIDE_OK;
+}
+
+static void stop_following(struct tide_source *source)
+{
+    tide_sqlite_log_free(source->log);
+    source->log = NULL;
+}
+
+static void forget_installation(struct tide_source *source)
+{
+    stop_following(source);
+    tide_sqlite_watch_free(source->watch);
+    source->watch = NULL;
+    source->is_prepared = false;
+}
+
+static void sqlite_close(struct tide_source *source)
+{
+    if (source == NULL) {
+        return;
+    }
+    forget_installation(source);
+    tide_sqlite_tables_done(&source->tables);
+    free(source->relations);
+    tide_sqlite_db_close(&source->db);
+    tide_arena_done(&source->arena);
+    free(source);
+}
+
+static void sqlite_identity(const struct tide_source *source, struct tide_buf *buf)
+{
+    tide_buf_append_char(buf, '"');
+    tide_buf_append_str(buf, tide_str_from(source->source_id));
+    tide_buf_append_char(buf, '"');
+}
+
+/* Looking */
+
+static void end_read(struct tide_source *source)
+{
+    (void)sqlite3_exec(source->db, "COMMIT", NULL, NULL, NULL); /* of a read: cannot fail */
+}
+
+static tide_status read_tables(struct tide_source *source, struct tide_error *err)
+{
+    const struct tide_source_options *options = &source->options;
+    struct tide_sqlite_tables tables = {0};
+    (void)sqlite3_busy_timeout(source->db, OPEN_BUSY_MS);
+    TIDE_TRY(tide_sqlite_exec(source->db, "BEGIN", err));
+    tide_status status = tide_sqlite_tables_read(source->db, options->connection, options->globs,
+                                                 options->glob_count, &tables, err);
+    end_read(source);
+    TIDE_TRY(status);
+    tide_sqlite_tables_done(&source->tables);
+    source->tables = tables;
+    return TIDE_OK;
+}
+
+static tide_status sqlite_tables(struct tide_source *source,
+                                 const struct tide_relation *const **ret_tables, size_t *ret_count,
+                                 struct tide_error *err)
+{
+    if (!source->is_prepared) {
+        TIDE_TRY(read_tables(source, err));
+    }
+    free(source->relations);
+    source->relations = tide_alloc(source->tables.count, sizeof(*source->relations));
+    size_t count = 0;
+    for (size_t i = 0; i < source->tables.count; i++) {
+        if (source->tables.items[i]->relation != NULL) {
+            source->relations[count++] = source->tables.items[i]->relation;
+        }
+    }
+    *ret_tables = source->relations;
+    *ret_count = count;
+    return TIDE_OK;
+}
+
+static tide_status sqlite_check(struct tide_source *source, struct tide_findings *findings,
+                                struct tide_error *err)
+{
+    (void)sqlite3_busy_timeout(source->db, OPEN_BUSY_MS);
+    return tide_sqlite_check(source->db, source->path, &source->options, findings, err);
+}
+
+/* Preparing */
+
+/* The first installation gets the id that this source has had since it was opened. */
+static tide_status write_source_id(struct tide_source *source,
+                                   struct tide_sqlite_installed *installed, struct tide_error *err)
+{
+    TIDE_CLEANUP(tide_sqlite_stmt_done) sqlite3_stmt *stmt = NULL;
+    TIDE_TRY(tide_sqlite_prepare(
+        source->db,
+        TIDE_STR("UPDATE main.\"" TIDE_SQLITE_STATE "\" SET v = ?1 WHERE k = 'source_id'"), &stmt,
+        err));
+    tide_sqlite_bind_str(stmt, 1, tide_str_from(source->source_id));
+    bool has_row = false;
+    TIDE_TRY(tide_sqlite_step(stmt, &has_row, err));
+    memcpy(installed->source_id, source->source_id, sizeof(installed->source_id));
+    return TIDE_OK;
+}
+
+static tide_status install(struct tide_source *source, struct tide_sqlite_tables *tables,
+                           struct tide_sqlite_installed *installed, struct tide_error *err)
+{
+    const struct tide_source_options *options = &source->options;
+    bool is_installed = false;
+    TIDE_TRY(tide_sqlite_is_installed(source->db, &is_installed, err));
+    TIDE_TRY(tide_sqlite_install(source->db, options->pipeline, options->connection, options->globs,
+                                 options->glob_count, tables, installed, err));
+    return is_installed ? TIDE_OK : write_source_id(source, installed, err);
+}
+
+/* The log must still have all that comes after the checkpoint. */
+static tide_status check_position(struct tide_source *source, int64_t confirmed, int64_t position,
+                                  struct tide_error *err)
+{
+    int64_t end = 0;
+    TIDE_TRY(tide_sqlite_int(source->db, "SELECT max(id) FROM main.\"" TIDE_SQLITE_LOG "\"", 0,
+                             &end, err));
+    if (end < position) {
+        return tide_fail(err, TIDE_STALE,
+                         "%s: the change log ends at %lld, the checkpoint is at %lld: the database "
+                         "is an older one; restore the right database, or remove the state "
+                         "directory to start anew",
+                         source->path, (long long)end, (long long)position);
+    }
+    if (confirmed > position) {
+        return tide_fail(err, TIDE_STALE,
+                         "%s: changes up to %lld may be gone from the log, the checkpoint is at "
+                         "%lld: it is an old one; restore the right state directory, or remove it "
+                         "to start anew",
+                         source->path, (long long)confirmed, (long long)position);
+    }
+    return TIDE_OK;
+}
+
+static tide_status load(struct tide_source *source, tide_str saved_state, int64_t position,
+                        struct tide_sqlite_tables *ret_tables,
+                        struct tide_sqlite_installed *ret_installed, struct tide_error *err)
+{
+    const struct tide_source_options *options = &source->options;
+    TIDE_TRY(tide_sqlite_installed_load(source->db, options->pipeline, options->connection,
+                                        options->globs, options->glob_count, position, ret_tables,
+                                        ret_installed, err));
+    tide_status status = tide_sqlite_nonces_load(
+        &source->nonces, saved_state, ret_installed->source_id, ret_installed->nonce, err);
+    if (status != TIDE_OK) {
+        return tide_fail_context(err, "%s", source->path);
+    }
+    return check_position(source, ret_installed->confirmed, position, err);
+}
+
+/* In a read transaction: the watch starts from what was read in it. */
+static tide_status take_up(struct tide_source *source, const tide_str *saved_state,
+                           int64_t position, struct tide_sqlite_tables *tables,
+                           struct tide_sqlite_installed *installed,
+                           struct tide_sqlite_watch **ret_watch, struct tide_error *err)
+{
+    if (saved_state != NULL) {
+        TIDE_TRY(load(source, *saved_state, position, tables, installed, err));
+    }
+    return tide_sqlite_watch_new(source->db, source->path, source->options.pipeline,
+                                 source->options.connection, tables, installed, ret_watch, err);
+}
+
+static void keep_installation(struct tide_source *source, struct tide_sqlite_tables tables,
+                              const struct tide_sqlite_installed *installed,
+                              struct tide_sqlite_watch *watch)
+{
+    tide_sqlite_tables_done(&source->tables);
+    source->tables = tables;
+    source->watch = watch;
+    source->is_prepared = true;
+    source->confirm = (struct tide_sqlite_confirm){.confirmed = installed->confirmed};
+    memcpy(source->source_id, installed->source_id, sizeof(source->source_id));
+}
+
+static tide_status sqlite_prepare(struct tide_source *source, const tide_str *saved_state,
+                                  struct tide_position position, struct tide_position *ret_start,
+                                  struct tide_error *err)
+{
+    struct tide_sqlite_tables tables = {0};
+    struct tide_sqlite_installed installed = {0};
+    struct tide_sqlite_watch *watch = NULL;
+    forget_installation(source);
+    (void)sqlite3_busy_timeout(source->db, CHANGE_BUSY_MS);
+    tide_status status = saved_state == NULL ? install(source, &tables, &installed, err) : TIDE_OK;
+    tide_sqlite_nonces_init(&source->nonces, installed.nonce);
+    if (status == TIDE_OK) {
+        status = tide_sqlite_exec(source->db, "BEGIN", err);
+    }
+    if (status == TIDE_OK) {
+        status =
+            take_up(source, saved_state, (int64_t)position.lo, &tables, &installed, &watch, err);
+        end_read(source);
+    }
+    if (status != TIDE_OK) {
+        tide_sqlite_tables_done(&tables);
+        return status;
+    }
+    keep_installation(source, tables, &installed, watch);
+    *ret_start = saved_state == NULL ? (struct tide_position){.lo = (uint64_t)installed.confirmed}
+                                     : position;
+    return TIDE_OK;
+}
+
+/* Following */
+
+static tide_status sqlite_stream(struct tide_source *source, struct tide_position position,
+                                 struct tide_error *err)
+{
+    TIDE_ASSERT(source->is_prepared);
+    stop_following(source);
+    (void)sqlite3_busy_timeout(source->db, 0); /* `next` waits by itself */
+    source->poll_us = POLL_US_MIN;
+    return tide_sqlite_log_new(source->db, &source->tables, source->watch, &tide_sqlite_log_limits,
+                               (int64_t)position.lo, &source->log, err);
+}
+
+static tide_status read_log(struct tide_source *source, struct tide_error *err)
+{
+    int64_t now_us = tide_clock_monotonic_us();
+    if (now_us >= source->file_look_us) {
+        TIDE_TRY(tide_sqlite_watch_file(source->watch, err));
+        source->file_look_us = now_us + FILE_LOOK_US;
+    }
+    tide_str known[TIDE_SQLITE_NONCES];
+    for (size_t i = 0; i < TIDE_SQLITE_NONCES; i++) {
+        known[i] = tide_str_from(source->nonces.text[i]);
+    }
+    tide_status status = tide_sqlite_log_read(source->log, known, TIDE_SQLITE_NONCES, err);
+    if (status != TIDE_OK && status != TIDE_TIMEOUT) {
+        stop_following(source);
+    }
+    return status;
+}
+
+/* Waits for the next look; false: the deadline passed or somebody woke us. */
+static bool wait_for_look(struct tide_source *source, struct tide_waker *waker, int64_t deadline_us)
+{
+    int64_t look_us = tide_clock_deadline_us(source->poll_us);
+    int64_t until_us = look_us < deadline_us ? look_us : deadline_us;
+    source->poll_us = source->poll_us * 2 < POLL_US_MAX ? source->poll_us * 2 : POLL_US_MAX;
+    if (waker != NULL) {
+        return !tide_waker_wait(waker, until_us) && until_us == look_us;
+    }
+    int64_t left_us = until_us - tide_clock_monotonic_us();
+    if (left_us > 0) {
+        (void)usleep((useconds_t)left_us);
+    }
+    return until_us == look_us;
+}
+
+static tide_status sqlite_next(struct tide_source *source, struct tide_arena *arena,
+                               struct tide_waker *waker, int64_t deadline_us,
+                               struct tide_event *ret_event, struct tide_error *err)
+{
+    for (;;) {
+        if (source->log == NULL) {
+            return tide_fail_retriable(err, TIDE_IO, "%s: following has not been started",
+                                       source->path);
+        }
+        if (tide_sqlite_log_take(source->log, arena, ret_event)) {
+            return TIDE_OK;
+        }
+        tide_status status = read_log(source, err);
+        if (status == TIDE_OK) {
+            source->poll_us = POLL_US_MIN;
+        } else if (status != TIDE_TIMEOUT || tide_clock_monotonic_us() >= deadline_us ||
+                   !wait_for_look(source, waker, deadline_us)) {
+            return status;
+        }
+    }
+}
+
+static void sqlite_state(struct tide_source *source, struct tide_buf *buf)
+{
+    TIDE_ASSERT(source->is_prepared);
+    tide_sqlite_nonces_save(&source->nonces, source->source_id, buf);
+}
+
+static tide_status sqlite_confirm(struct tide_source *source, struct tide_position position,
+                                  struct tide_error *err)
+{
+    TIDE_ASSERT(source->is_prepared);
+    return tide_sqlite_confirm(&source->confirm, source->db, source->watch,
+                               source->options.pipeline, &source->nonces, (int64_t)position.lo,
+                               err);
+}
+
+static uint64_t sqlite_retained_bytes(struct tide_source *source)
+{
+    if (source->log == NULL) {
+        return 0;
+    }
+    int64_t entries = tide_sqlite_log_end(source->log) - source->confirm.confirmed;
+    return entries <= 0 ? 0 : (uint64_t)entries * tide_sqlite_log_entry_size(source->log);
+}
+
+static tide_status sqlite_detach(struct tide_source *source, struct tide_findings *findings,
+                                 struct tide_error *err)
+{
+    forget_installation(source);
+    (void)sqlite3_busy_timeout(source->db, CHANGE_BUSY_MS);
+    return tide_sqlite_uninstall(source->db, source->options.pipeline, findings, err);
+}
+
+/* Chunks */
+
+static tide_status sqlite_reader_open(struct tide_source *source,
+                                      struct tide_chunk_reader **ret_reader, struct tide_error *err)
+{
+    return tide_sqlite_chunk_reader_open(source->path, source->options.connection, ret_reader, err);
+}
+
+/* Nothing to remember: a chunk and the log's end are read in one transaction. */
+static tide_status sqlite_reader_remember(struct tide_chunk_reader *reader,
+                                          const struct tide_relation *relation,
+                                          struct tide_error *err)
+{
+    (void)reader;
+    (void)relation;
+    (void)err;
+    return TIDE_OK;
+}
+
+const struct tide_source_ops tide_sqlite_source_ops = {
+    .scheme = "sqlite",
+    .position_kind = &tide_position_integer,
+    .open = sqlite_open,
+    .close = sqlite_close,
+    .identity = sqlite_identity,
+    .tables = sqlite_tables,
+    .check = sqlite_check,
+    .prepare = sqlite_prepare,
+    .stream = sqlite_stream,
+    .next = sqlite_next,
+    .state = sqlite_state,
+    .confirm = sqlite_confirm,
+    .retained_bytes = sqlite_retained_bytes,
+    .detach = sqlite_detach,
+    .reader_open = sqlite_reader_open,
+    .reader_close = tide_sqlite_chunk_reader_close,
+    .reader_remember = sqlite_reader_remember,
+    .reader_read = tide_sqlite_chunk_read,
+    .reader_cancel = tide_sqlite_chunk_cancel,
+};
