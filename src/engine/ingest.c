@@ -81,6 +81,7 @@ tide_status tide_ingest_start(struct tide_ingest *ingest, struct tide_error *err
     }
     TIDE_TRY(ops->prepare(source, ingest->is_loaded ? &state : NULL, ingest->start, &ingest->start,
                           err));
+    ingest->is_prepared = true;
     ingest->build.reached = ingest->start;
     ingest->held = ingest->start;
     TIDE_TRY(tide_ingest_save(ingest, false, err));

@@ -30,7 +30,11 @@ static void append_identity(struct tide_ingest *ingest, struct tide_buf *buf)
 
 static void append_state(struct tide_ingest *ingest, struct tide_buf *buf)
 {
-    ingest->options.source_ops->state(ingest->options.source, buf);
+    if (ingest->is_prepared) {
+        ingest->options.source_ops->state(ingest->options.source, buf);
+    } else {
+        tide_buf_append_str(buf, TIDE_STR("null"));
+    }
 }
 
 static void draft_stores(struct draft *draft)
@@ -189,6 +193,9 @@ static void note_saved(struct tide_ingest *ingest)
 tide_status tide_ingest_save(struct tide_ingest *ingest, bool is_closed, struct tide_error *err)
 {
     struct draft draft = {.ingest = ingest};
+    if (is_closed && !ingest->is_creating) {
+        ingest->is_prepared = false; /* nothing of ours is left in the source */
+    }
     draft.checkpoint = (struct tide_checkpoint){
         .position_json = json_of(&draft, append_position),
         .has_tidemark = true,

@@ -146,8 +146,8 @@ tide_status tide_ingest_load(struct tide_ingest *ingest, const struct tide_check
                              struct tide_error *err)
 {
     ingest->sequence = checkpoint->sequence;
-    if (checkpoint->is_creating) {
-        return TIDE_OK; /* what was made in the source may be half made: it is made again */
+    if (checkpoint->is_creating || checkpoint->is_closed) {
+        return TIDE_OK; /* half made, or ended and taken out of the source: all is made anew */
     }
     TIDE_TRY(ingest->options.source_ops->position_kind->parse(checkpoint->position_json,
                                                               &ingest->start, err));

@@ -48,6 +48,7 @@ struct tide_ingest {
     /* checkpoints */
     bool is_loaded;
     bool is_creating;
+    bool is_prepared; /* the source is: it has a state to save */
     bool is_started;
     struct tide_position start;    /* where the stream starts in this run */
     struct tide_position held;     /* the watermark, or start */

@@ -184,9 +184,21 @@ static void judge_end(struct tide_snapshot_report *report, const struct tide_sna
     }
 }
 
+/* The first attempt of which something counts: what came before one that starts at 0 is void. */
+static uint32_t first_counting_attempt(const struct tide_snapshot *snapshot)
+{
+    for (uint32_t attempt = snapshot->starts_count; attempt > 0; attempt--) {
+        if (snapshot->starts[attempt - 1] == 0) {
+            return attempt;
+        }
+    }
+    return 0;
+}
+
 /*
- * Without its begin a snapshot may still be proven: by changes that lead on from the first of all,
- * which null stands for. A resume says what came before it, but not what came since the begin.
+ * Changes are proven from the opening of the first attempt that counts, or an earlier one, on. With
+ * only a later resume they may still be: by changes that lead on from the first of all, which null
+ * stands for. A resume says what came before it, but not what came since the begin.
  */
 static void judge_changes(struct tide_snapshot_report *report, struct tide_reassembler *reassembler,
                           const struct tide_snapshot *snapshot)
@@ -200,7 +212,9 @@ static void judge_changes(struct tide_snapshot_report *report, struct tide_reass
     if (!report->has_changes) {
         return;
     }
-    report->begin_is_lost = !snapshot->begin_was_seen;
+    report->begin_is_lost =
+        !snapshot->begin_was_seen && (!snapshot->opening.is_given ||
+                                      snapshot->opening.attempt > first_counting_attempt(snapshot));
     report->changes_from = snapshot->opening.changes_from;
     if (report->begin_is_lost) {
         report->changes_from = (struct tide_ordered_place){0};

@@ -87,6 +87,10 @@ struct tide_source_ops {
                           const struct tide_relation *const **ret_tables, size_t *ret_count,
                           struct tide_error *err);
 
+    /** Rows that the chosen tables have, roughly and quickly, for progress; 0: it cannot tell. NULL
+     * allowed. */
+    uint64_t (*estimate_rows)(struct tide_source *source);
+
     /** Appends what would keep a copy from working, and remarks. Reads only. */
     tide_status (*check)(struct tide_source *source, struct tide_findings *findings,
                          struct tide_error *err);

@@ -11,6 +11,8 @@
 #include "base/limits.h"
 #include "base/log.h"
 #include "engine/ingest_state.h"
+#include "format/envelope.h"
+#include "format/reassembler.h"
 #include "scripted_source.h"
 #include "stream/channel.h"
 
@@ -46,6 +48,7 @@ struct sink {
     bool is_complete;
     bool went_back;
     uint64_t replay_until;
+    struct tide_reassembler *reassembler; /* fed every frame, over all restarts */
 };
 
 struct world {
@@ -58,6 +61,8 @@ struct world {
     char *kept[2]; /* checkpoints, newest first */
     bool has_chunk;
     struct tide_chunk chunk;
+    bool was_torn; /* a checkpoint was lost: an attempt's number may have been used twice */
+    struct tide_buf frame;
 };
 
 static const char *const sink_names[SINKS_MAX] = {"one", "two"};
@@ -199,6 +204,49 @@ static void apply_part(const struct world *world, struct sink *sink,
     }
 }
 
+static void feed(struct world *world, struct sink *sink)
+{
+    struct tide_frame_decoder decoder = {0};
+    struct tide_frame frame;
+    struct tide_error err;
+    must(tide_frame_decode(&decoder, tide_buf_str(&world->frame), &frame, &err), &err);
+    tide_reassembler_feed(sink->reassembler, &frame, 0);
+    tide_buf_reset(&world->frame);
+}
+
+static const struct tide_envelope_options frame_options = {.position_kind = &tide_position_integer,
+                                                           .record_bytes_max = 1 << 20};
+
+static void feed_part(struct world *world, struct sink *sink, const struct tide_snapshot_part *part)
+{
+    size_t oversize = 0;
+    if (part->opening != TIDE_OPENING_NONE) {
+        tide_envelope_append_opening(&world->frame, &frame_options, part);
+        feed(world, sink);
+    }
+    for (size_t i = 0; i < part->row_count; i++) {
+        tide_envelope_append_row(&world->frame, &frame_options, part, i, &oversize, NULL);
+        feed(world, sink);
+    }
+    if (part->is_end) {
+        tide_envelope_append_end(&world->frame, &frame_options, part);
+        feed(world, sink);
+    }
+}
+
+static void feed_batch(struct world *world, struct sink *sink, const struct tide_batch *batch)
+{
+    size_t oversize = 0;
+    for (size_t i = 0; i < batch->change_count; i++) {
+        tide_envelope_append_change(&world->frame, &frame_options, &batch->changes[i], &oversize,
+                                    NULL);
+        feed(world, sink);
+    }
+    if (batch->snapshot != NULL) {
+        feed_part(world, sink, batch->snapshot);
+    }
+}
+
 static void take(struct world *world, struct sink *sink)
 {
     struct tide_error err;
@@ -215,6 +263,7 @@ static void take(struct world *world, struct sink *sink)
         if (batch->snapshot != NULL) {
             apply_part(world, sink, batch->snapshot);
         }
+        feed_batch(world, sink, batch);
     }
     sink->unacknowledged[sink->unacknowledged_count++] = delivery;
 }
@@ -323,6 +372,7 @@ static void crash(struct world *world)
     bool is_torn = world->kept[1] != NULL && scripted_random(&world->source, 8) == 0 &&
                    strstr(world->kept[1], "\"creating\":true") == NULL;
     uint64_t published = world->ingest->build.reached.lo + 1;
+    world->was_torn = world->was_torn || is_torn;
     for (unsigned i = 0; i < world->sink_count; i++) {
         struct sink *sink = &world->sinks[i];
         sink->replay_until = published > sink->replay_until ? published : sink->replay_until;
@@ -493,11 +543,28 @@ static bool finish_engine(struct world *world)
     return false;
 }
 
+/* The newest snapshot is complete by its frames, and no snapshot contradicts itself. */
+static bool frames_are_right(const struct sink *sink)
+{
+    size_t count = tide_reassembler_count(sink->reassembler);
+    enum tide_snapshot_status status = TIDE_SNAPSHOT_UNKNOWN;
+    for (size_t i = 0; i < count; i++) {
+        status =
+            tide_reassembler_judge(sink->reassembler, tide_reassembler_id(sink->reassembler, i))
+                .status;
+        if (status == TIDE_SNAPSHOT_CONFLICTING) {
+            return false;
+        }
+    }
+    return status == TIDE_SNAPSHOT_COMPLETE;
+}
+
 static bool is_right(const struct world *world)
 {
     for (unsigned i = 0; i < world->sink_count; i++) {
         const struct sink *sink = &world->sinks[i];
-        if (sink->went_back || !sink->is_complete) {
+        if (sink->went_back || !sink->is_complete ||
+            (!world->was_torn && !frames_are_right(sink))) {
             return false;
         }
         for (unsigned key = 0; key < SCRIPTED_KEYS; key++) {
@@ -554,7 +621,11 @@ static void run_steps(struct world *world)
 static bool run(struct world *world, uint64_t seed, enum broken broken, enum scripted_fault fault)
 {
     memset(world->sinks, 0, sizeof(world->sinks));
+    for (int i = 0; i < SINKS_MAX; i++) {
+        world->sinks[i].reassembler = tide_reassembler_new();
+    }
     world->sink_count = 1;
+    world->was_torn = false;
     world->broken = broken;
     scripted_init(&world->source, seed);
     world->source.fault = fault;
@@ -569,6 +640,10 @@ static bool run(struct world *world, uint64_t seed, enum broken broken, enum scr
         free(world->kept[i]);
         world->kept[i] = NULL;
     }
+    for (int i = 0; i < SINKS_MAX; i++) {
+        tide_reassembler_free(world->sinks[i].reassembler);
+    }
+    tide_buf_done(&world->frame);
     return ok;
 }
 

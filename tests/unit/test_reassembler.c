@@ -79,6 +79,9 @@ static const struct verdict_case cases[] = {
     {"lost end and resume", "row=0 row=1 row=2 row=1,attempt=1", OPEN, 2, 0, 0, 0},
     /* changes */
     {"no changes", "begin,from=null end=0,to=null", COMPLETE, 0, 0, 0, 0},
+    {"begin never arrived, all of it is done over", "resume=0,from=7,starts=0,attempt=1 row=0,attempt=1 end=1,to=7,starts=0,attempt=1", COMPLETE, 1, 0, 0, 0},
+    {"begin lost, some of it counts", "row=0 resume=1,from=7,starts=1,attempt=1 row=1,attempt=1 end=2,to=7,starts=1,attempt=1", TRUNCATED, 2, 0, 0, 0},
+    {"the second attempt begins anew", "row=0 resume=0,from=7,starts=0,attempt=1 row=0,attempt=1 resume=1,from=8,starts=0:1,attempt=2 change=8,prev=7 row=1,attempt=2 end=2,to=8,starts=0:1,attempt=2", COMPLETE, 2, 0, 0, 0},
     {"no changes since", "begin,from=7 end=0,to=7", COMPLETE, 0, 0, 0, 0},
     {"one change", "begin,from=null change=5,prev=null row=0 end=1,to=5", COMPLETE, 1, 0, 0, 0},
     {"changes", "begin,from=3 change=5,prev=3 change=6,prev=5 change=9,prev=6 end=0,to=9", COMPLETE, 0, 0, 0, 0},

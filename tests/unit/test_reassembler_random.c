@@ -150,14 +150,29 @@ static bool model_is_void(const struct model *model, const struct model_frame *f
     return false;
 }
 
-static bool model_changes_are_whole(const struct model *model, unsigned to)
+/* Where the changes are proven from: the earliest opening, if nothing that counts came before it. */
+static unsigned model_changes_from(const struct model *model)
 {
-    unsigned covered = 0;
+    int end = highest_attempt(model, TIDE_FRAME_END);
+    int resume = highest_attempt(model, TIDE_FRAME_RESUME);
+    int first = end > resume ? end : resume;
+    while (first > 0 && model->starts[first] > 0) {
+        first--;
+    }
+    const struct model_frame *opening = NULL;
     for (size_t i = 0; i < model->count; i++) {
-        if (model->frames[i].kind == TIDE_FRAME_BEGIN) {
-            covered = model->frames[i].place;
+        const struct model_frame *frame = &model->frames[i];
+        bool opens = frame->kind == TIDE_FRAME_BEGIN || frame->kind == TIDE_FRAME_RESUME;
+        if (opens && (opening == NULL || frame->attempt < opening->attempt)) {
+            opening = frame;
         }
     }
+    return opening != NULL && (int)opening->attempt <= first ? opening->place : 0;
+}
+
+static bool model_changes_are_whole(const struct model *model, unsigned to)
+{
+    unsigned covered = model_changes_from(model);
     for (bool moved = true; moved;) {
         moved = false;
         for (size_t i = 0; i < model->count; i++) {

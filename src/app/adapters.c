@@ -1,0 +1,74 @@
+#include "app/adapters.h"
+
+#include "sink/file/file_sink.h"
+#include "sink/file/stdout_sink.h"
+#include "sink/null/null_sink.h"
+#include "source/sqlite/sqlite_source.h"
+
+static const struct tide_source_ops *const sources[] = {
+    &tide_sqlite_source_ops,
+};
+
+static const struct tide_sink_ops *const sinks[] = {
+    &tide_file_sink_ops,
+    &tide_stdout_sink_ops,
+    &tide_null_sink_ops,
+};
+
+#define COUNT(array) (sizeof(array) / sizeof((array)[0]))
+
+static struct tide_place_text split(const char *place)
+{
+    tide_str whole = tide_str_from(place);
+    const char *colon = memchr(whole.ptr, ':', whole.len);
+    if (colon == NULL) {
+        return (struct tide_place_text){.scheme = whole, .rest = whole};
+    }
+    size_t len = (size_t)(colon - whole.ptr);
+    return (struct tide_place_text){.scheme = tide_str_of(whole.ptr, len),
+                                    .rest = tide_str_of(colon + 1, whole.len - len - 1)};
+}
+
+tide_status tide_find_source(const char *place, const struct tide_source_ops **ret_ops,
+                             tide_str *ret_rest, struct tide_error *err)
+{
+    struct tide_place_text text = split(place);
+    for (size_t i = 0; i < COUNT(sources); i++) {
+        if (tide_str_equal(text.scheme, tide_str_from(sources[i]->scheme))) {
+            *ret_ops = sources[i];
+            *ret_rest = text.rest;
+            return TIDE_OK;
+        }
+    }
+    return tide_fail(err, TIDE_INVALID, "\"%s\" names no source; write sqlite:PATH", place);
+}
+
+tide_status tide_find_sink(const char *place, const struct tide_sink_ops **ret_ops,
+                           tide_str *ret_rest, struct tide_error *err)
+{
+    struct tide_place_text text = split(place);
+    for (size_t i = 0; i < COUNT(sinks); i++) {
+        if (tide_str_equal(text.scheme, tide_str_from(sinks[i]->scheme))) {
+            *ret_ops = sinks[i];
+            *ret_rest = text.rest;
+            return TIDE_OK;
+        }
+    }
+    return tide_fail(err, TIDE_INVALID,
+                     "\"%s\" names no sink; write file:PATH, file:DIR/, null: or -", place);
+}
+
+tide_str tide_connection_name(tide_str rest)
+{
+    size_t start = rest.len;
+    while (start > 0 && rest.ptr[start - 1] != '/') {
+        start--;
+    }
+    tide_str name = tide_str_of(rest.ptr + start, rest.len - start);
+    for (size_t dot = name.len; dot > 1; dot--) {
+        if (name.ptr[dot - 1] == '.') {
+            return tide_str_of(name.ptr, dot - 1);
+        }
+    }
+    return name;
+}

@@ -1,0 +1,113 @@
+/* tidemark check: what would keep a copy of a source from working. Changes nothing. */
+#include "app/adapters.h"
+#include "app/commands.h"
+#include "app/findings_print.h"
+#include "app/table_globs.h"
+
+#include <argp.h>
+
+struct check_command {
+    const char *source;
+    struct tide_table_globs globs;
+};
+
+static const struct argp_option option_table[] = {
+    {"tables", 't', "GLOB,…", 0, "only tables whose name matches (* and ?)", 0},
+    {0},
+};
+
+static error_t parse_option(int key, char *arg, struct argp_state *state)
+{
+    struct check_command *command = state->input;
+    switch (key) {
+    case 't':
+        tide_table_globs_add(&command->globs, arg, state);
+        return 0;
+    case ARGP_KEY_ARG:
+        if (command->source != NULL) {
+            argp_error(state, "one source, and then \"%s\"?", arg);
+        }
+        command->source = arg;
+        return 0;
+    case ARGP_KEY_END:
+        if (command->source == NULL) {
+            argp_error(state, "a source is needed, e.g. sqlite:shop.db");
+        }
+        return 0;
+    default:
+        return ARGP_ERR_UNKNOWN;
+    }
+}
+
+static const struct argp parser = {
+    .options = option_table,
+    .parser = parse_option,
+    .args_doc = "SOURCE",
+    .doc = "Says what would keep a copy of SOURCE from working or from being exact, and what "
+           "mends it. Changes nothing. Exit status 1 when there is a problem.",
+};
+
+static void list_tables(const struct tide_relation *const *tables, size_t count)
+{
+    (void)printf("%zu tables can be copied:\n", count);
+    for (size_t i = 0; i < count; i++) {
+        const struct tide_relation *table = tables[i];
+        (void)printf("    %.*s (", TIDE_STR_ARG(table->name));
+        for (size_t k = 0; k < table->key_count; k++) {
+            (void)printf("%s%.*s", k > 0 ? ", " : "",
+                         TIDE_STR_ARG(table->columns[table->key_columns[k]].name));
+        }
+        (void)printf(")\n");
+    }
+}
+
+static tide_status check(const struct tide_source_ops *ops, struct tide_source *source,
+                         size_t *ret_problems, struct tide_error *err)
+{
+    const struct tide_relation *const *tables = NULL;
+    size_t count = 0;
+    struct tide_findings findings = {0};
+    tide_status status = ops->check(source, &findings, err);
+    if (status == TIDE_OK) {
+        status = ops->tables(source, &tables, &count, err);
+    }
+    if (status == TIDE_OK) {
+        list_tables(tables, count);
+        *ret_problems = tide_findings_print(stdout, &findings);
+    }
+    tide_findings_done(&findings);
+    return status;
+}
+
+static tide_status run(const struct check_command *command, size_t *ret_problems,
+                       struct tide_error *err)
+{
+    const struct tide_source_ops *ops = NULL;
+    struct tide_source *source = NULL;
+    tide_str place;
+    TIDE_TRY(tide_find_source(command->source, &ops, &place, err));
+    struct tide_source_options options = {
+        .place = place,
+        .connection = tide_connection_name(place),
+        .globs = command->globs.globs,
+        .glob_count = command->globs.count,
+    };
+    TIDE_TRY(ops->open(&options, &source, err));
+    tide_status status = check(ops, source, ret_problems, err);
+    ops->close(source);
+    return status;
+}
+
+int tide_command_check(int argc, char **argv)
+{
+    struct check_command command = {0};
+    struct tide_error err = {0};
+    size_t problems = 0;
+    (void)argp_parse(&parser, argc, argv, 0, NULL, &command);
+    tide_status status = run(&command, &problems, &err);
+    if (status != TIDE_OK) {
+        return tide_command_end("check", status, &err);
+    }
+    (void)printf(problems == 0 ? "ready to be copied\n" : "%zu problems\n", problems);
+    return problems == 0 ? TIDE_EXIT_DONE : TIDE_EXIT_NO;
+}

@@ -1,0 +1,272 @@
+/* tidemark copy: one source to one sink, without a configuration. */
+#include "app/adapters.h"
+#include "app/commands.h"
+#include "app/copy_report.h"
+#include "app/progress.h"
+#include "app/signals.h"
+#include "app/state_dir.h"
+#include "app/table_globs.h"
+#include "base/clock.h"
+#include "base/limits.h"
+#include "engine/pipeline.h"
+#include "stream/channel.h"
+
+#include <argp.h>
+
+#define DRAIN_US 30000000
+
+enum option_key {
+    OPTION_APPEND = 256,
+    OPTION_OVERWRITE,
+    OPTION_KEEP,
+    OPTION_CHUNK_ROWS,
+    OPTION_STATE,
+    OPTION_RECORD_BYTES,
+};
+
+struct copy_command {
+    const char *source;
+    const char *sink;
+    const char *state;
+    struct tide_table_globs globs;
+    bool is_following;
+    bool is_keeping;
+    bool is_quiet;
+    enum tide_sink_existing existing;
+    uint64_t chunk_rows;
+    uint64_t record_bytes;
+};
+
+static const struct argp_option option_table[] = {
+    {"tables", 't', "GLOB,…", 0, "only tables whose name matches (* and ?)", 0},
+    {"follow", 'f', NULL, 0, "go on with changes until stopped", 0},
+    {"keep", OPTION_KEEP, NULL, 0, "leave change capture in the source, to go on later", 0},
+    {"state", OPTION_STATE, "DIR", 0, "where to keep the state (default: .tidemark/…)", 0},
+    {"append", OPTION_APPEND, NULL, 0, "go on behind what the sink's file holds", 0},
+    {"overwrite", OPTION_OVERWRITE, NULL, 0, "replace what the sink's file holds", 0},
+    {"chunk-rows", OPTION_CHUNK_ROWS, "N", 0, "rows read at once (default 10000)", 0},
+    {"max-record-bytes", OPTION_RECORD_BYTES, "N", 0,
+     "longer records become stubs, kept as dead letters (default 921600)", 0},
+    {"quiet", 'q', NULL, 0, "no progress", 0},
+    {0},
+};
+
+static uint64_t number_within(const char *text, uint64_t min, uint64_t max, const char *option,
+                              struct argp_state *state)
+{
+    uint64_t value = 0;
+    if (!tide_str_to_u64(tide_str_from(text), &value) || value < min || value > max) {
+        argp_error(state, "%s takes a number from %llu to %llu, not \"%s\"", option,
+                   (unsigned long long)min, (unsigned long long)max, text);
+    }
+    return value;
+}
+
+static error_t parse_flag(int key, struct copy_command *command)
+{
+    switch (key) {
+    case 'f':
+        command->is_following = true;
+        return 0;
+    case 'q':
+        command->is_quiet = true;
+        return 0;
+    case OPTION_KEEP:
+        command->is_keeping = true;
+        return 0;
+    case OPTION_APPEND:
+        command->existing = TIDE_EXISTING_APPEND;
+        return 0;
+    case OPTION_OVERWRITE:
+        command->existing = TIDE_EXISTING_OVERWRITE;
+        return 0;
+    default:
+        return ARGP_ERR_UNKNOWN;
+    }
+}
+
+static error_t parse_argument(struct copy_command *command, char *arg, struct argp_state *state)
+{
+    if (state->arg_num == 0) {
+        command->source = arg;
+    } else if (state->arg_num == 1) {
+        command->sink = arg;
+    } else {
+        argp_error(state, "one source and one sink, and then \"%s\"?", arg);
+    }
+    return 0;
+}
+
+static error_t parse_option(int key, char *arg, struct argp_state *state)
+{
+    struct copy_command *command = state->input;
+    switch (key) {
+    case 't':
+        tide_table_globs_add(&command->globs, arg, state);
+        return 0;
+    case OPTION_STATE:
+        command->state = arg;
+        return 0;
+    case OPTION_CHUNK_ROWS:
+        command->chunk_rows = number_within(arg, 1, 10000000, "--chunk-rows", state);
+        return 0;
+    case OPTION_RECORD_BYTES:
+        command->record_bytes =
+            number_within(arg, 1024, (uint64_t)1 << 31, "--max-record-bytes", state);
+        return 0;
+    case ARGP_KEY_ARG:
+        return parse_argument(command, arg, state);
+    case ARGP_KEY_END:
+        if (command->sink == NULL) {
+            argp_error(state,
+                       "a source and a sink are needed, e.g. sqlite:shop.db file:out.ndjson");
+        }
+        return 0;
+    default:
+        return parse_flag(key, command);
+    }
+}
+
+static const struct argp parser = {
+    .options = option_table,
+    .parser = parse_option,
+    .args_doc = "SOURCE SINK",
+    .doc = "Copies every row of SOURCE, and every change made meanwhile, to SINK. Interrupted, "
+           "the same command goes on where it stopped.\v"
+           "SOURCE is sqlite:PATH. SINK is file:PATH (all frames in one file), file:DIR/ (a file "
+           "per table), - (standard output) or null: (encoded and thrown away).",
+};
+
+/* Waits for what was published to be held; a second signal cuts it short. */
+static void drain(struct tide_pipeline *pipeline, struct tide_signals *signals,
+                  struct tide_waker *waker)
+{
+    int64_t deadline_us = tide_clock_deadline_us(DRAIN_US);
+    int signal = 0;
+    tide_pipeline_halt(pipeline);
+    while (!tide_pipeline_is_drained(pipeline) && tide_clock_monotonic_us() < deadline_us) {
+        if (tide_signals_wait(signals, waker, tide_clock_deadline_us(100000), &signal)) {
+            return;
+        }
+    }
+}
+
+/* TIDE_OK: stopped by a signal; TIDE_END: complete. */
+static tide_status watch(struct tide_pipeline *pipeline, struct tide_signals *signals,
+                         struct tide_waker *waker, struct tide_progress_view *view,
+                         struct tide_error *err)
+{
+    int signal = 0;
+    for (;;) {
+        TIDE_TRY(tide_pipeline_poll(pipeline, err));
+        tide_progress_view_show(view, pipeline);
+        if (tide_signals_wait(signals, waker, tide_progress_view_deadline(view), &signal)) {
+            return TIDE_OK;
+        }
+    }
+}
+
+static tide_status run_pipeline(const struct copy_command *command, struct tide_pipeline *pipeline,
+                                struct tide_signals *signals, struct tide_waker *waker,
+                                struct tide_copy_report *report, struct tide_error *err)
+{
+    struct tide_progress_view view;
+    tide_progress_view_init(&view, command->is_quiet);
+    TIDE_TRY(tide_pipeline_start(pipeline, err));
+    tide_status status = watch(pipeline, signals, waker, &view, err);
+    drain(pipeline, signals, waker);
+    tide_progress_view_clear(&view);
+    struct tide_error late;
+    tide_status finished = tide_pipeline_finish(pipeline, &late);
+    if (status == TIDE_OK || status == TIDE_END) {
+        *err = late;
+        TIDE_TRY(finished);
+    }
+    report->duration_us = tide_clock_monotonic_us() - view.started_us;
+    report->is_complete = status == TIDE_END;
+    if (status == TIDE_END && !command->is_keeping) {
+        TIDE_TRY(tide_pipeline_detach(pipeline, &report->removed, err));
+        report->is_detached = true;
+    }
+    return status == TIDE_END ? TIDE_OK : status;
+}
+
+static tide_status open_pipeline(const struct copy_command *command, const char *state_dir,
+                                 struct tide_waker *waker, struct tide_pipeline **ret_pipeline,
+                                 struct tide_buf *notes, struct tide_error *err)
+{
+    const struct tide_source_ops *source_ops = NULL;
+    tide_str source_place;
+    struct tide_pipeline_sink sink = {.name = TIDE_STR("sink"), .existing = command->existing};
+    TIDE_TRY(tide_find_source(command->source, &source_ops, &source_place, err));
+    TIDE_TRY(tide_find_sink(command->sink, &sink.ops, &sink.place, err));
+    struct tide_pipeline_options options = {
+        .source_ops = source_ops,
+        .source_place = source_place,
+        .connection = tide_connection_name(source_place),
+        .globs = command->globs.globs,
+        .glob_count = command->globs.count,
+        .sinks = &sink,
+        .sink_count = 1,
+        .state_dir = state_dir,
+        .name = tide_connection_name(source_place),
+        .copy = {.chunk_rows_max = command->chunk_rows,
+                 .chunk_bytes_max = TIDE_CHUNK_BYTES_DEFAULT,
+                 .memory_bytes_max = TIDE_MEMORY_BYTES_DEFAULT},
+        .record_bytes_max = command->record_bytes,
+        .is_one_shot = !command->is_following,
+    };
+    TIDE_TRY(tide_channel_new(NULL, &options.stream, err));
+    return tide_pipeline_open(&options, waker, ret_pipeline, notes, err);
+}
+
+static tide_status run(const struct copy_command *command, struct tide_signals *signals,
+                       struct tide_waker *waker, struct tide_copy_report *report,
+                       struct tide_error *err)
+{
+    struct tide_pipeline *pipeline = NULL;
+    struct tide_buf notes TIDE_CLEANUP(tide_buf_done) = {0};
+    tide_status status = open_pipeline(command, report->state_dir, waker, &pipeline, &notes, err);
+    tide_copy_report_notes(report, tide_buf_str(&notes));
+    TIDE_TRY(status);
+    tide_copy_report_opened(report, pipeline);
+    if (tide_pipeline_found(pipeline) == TIDE_PIPELINE_LEFTOVER) {
+        status = tide_pipeline_detach(pipeline, &report->removed, err);
+    } else {
+        status = run_pipeline(command, pipeline, signals, waker, report, err);
+        tide_copy_report_ended(report, pipeline, status);
+    }
+    tide_pipeline_free(pipeline);
+    return status;
+}
+
+int tide_command_copy(int argc, char **argv)
+{
+    struct copy_command command = {.chunk_rows = TIDE_CHUNK_ROWS_DEFAULT,
+                                   .record_bytes = TIDE_RECORD_BYTES_DEFAULT};
+    (void)argp_parse(&parser, argc, argv, 0, NULL, &command);
+    struct tide_buf state_dir TIDE_CLEANUP(tide_buf_done) = {0};
+    if (command.state != NULL) {
+        tide_buf_append_str(&state_dir, tide_str_from(command.state));
+    } else {
+        tide_state_dir_default(&state_dir, command.source, command.sink);
+    }
+    struct tide_copy_report report = {
+        .source = command.source,
+        .sink = command.sink,
+        .state_dir = tide_buf_cstr(&state_dir),
+        .is_following = command.is_following,
+        .to = strcmp(command.sink, "-") == 0 ? stderr : stdout,
+    };
+    struct tide_error err = {0};
+    struct tide_waker waker;
+    struct tide_signals signals;
+    tide_signals_init(&signals);
+    tide_waker_init(&waker);
+    tide_status status = run(&command, &signals, &waker, &report, &err);
+    tide_waker_done(&waker);
+    tide_signals_done(&signals);
+    int exit_status = tide_copy_report_end(&report, status, &err);
+    tide_findings_done(&report.removed);
+    return exit_status;
+}

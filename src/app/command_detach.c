@@ -1,0 +1,81 @@
+/* tidemark detach: takes out of a source what copies have put there. */
+#include "app/adapters.h"
+#include "app/commands.h"
+#include "app/findings_print.h"
+
+#include <argp.h>
+
+struct detach_command {
+    const char *source;
+    const char *pipeline;
+};
+
+static const struct argp_option option_table[] = {
+    {"pipeline", 'p', "NAME", 0, "only what this pipeline put there (default: of all)", 0},
+    {0},
+};
+
+static error_t parse_option(int key, char *arg, struct argp_state *state)
+{
+    struct detach_command *command = state->input;
+    switch (key) {
+    case 'p':
+        command->pipeline = arg;
+        return 0;
+    case ARGP_KEY_ARG:
+        if (command->source != NULL) {
+            argp_error(state, "one source, and then \"%s\"?", arg);
+        }
+        command->source = arg;
+        return 0;
+    case ARGP_KEY_END:
+        if (command->source == NULL) {
+            argp_error(state, "a source is needed, e.g. sqlite:shop.db");
+        }
+        return 0;
+    default:
+        return ARGP_ERR_UNKNOWN;
+    }
+}
+
+static const struct argp parser = {
+    .options = option_table,
+    .parser = parse_option,
+    .args_doc = "SOURCE",
+    .doc = "Removes from SOURCE what copies have put there (triggers, change log). A copy that "
+           "still follows it stops; its state cannot be gone on from afterwards.",
+};
+
+static tide_status run(const struct detach_command *command, struct tide_findings *findings,
+                       struct tide_error *err)
+{
+    const struct tide_source_ops *ops = NULL;
+    struct tide_source *source = NULL;
+    tide_str place;
+    TIDE_TRY(tide_find_source(command->source, &ops, &place, err));
+    struct tide_source_options options = {
+        .place = place,
+        .connection = tide_connection_name(place),
+        .pipeline = command->pipeline == NULL ? TIDE_STR("") : tide_str_from(command->pipeline),
+    };
+    TIDE_TRY(ops->open(&options, &source, err));
+    tide_status status = ops->detach(source, findings, err);
+    ops->close(source);
+    return status;
+}
+
+int tide_command_detach(int argc, char **argv)
+{
+    struct detach_command command = {0};
+    struct tide_error err = {0};
+    struct tide_findings findings = {0};
+    (void)argp_parse(&parser, argc, argv, 0, NULL, &command);
+    if (command.pipeline != NULL && command.pipeline[0] == '\0') {
+        (void)fprintf(stderr, "tidemark: detach: --pipeline needs a name\n");
+        return TIDE_EXIT_USAGE;
+    }
+    tide_status status = run(&command, &findings, &err);
+    (void)tide_findings_print(stdout, &findings);
+    tide_findings_done(&findings);
+    return tide_command_end("detach", status, &err);
+}

@@ -1,0 +1,107 @@
+#include "app/copy_report.h"
+
+#include "app/commands.h"
+#include "app/progress.h"
+
+void tide_copy_report_notes(struct tide_copy_report *report, tide_str notes)
+{
+    (void)report;
+    if (notes.len > 0) {
+        (void)fprintf(stderr, "%.*s%s", TIDE_STR_ARG(notes),
+                      notes.ptr[notes.len - 1] == '\n' ? "" : "\n");
+    }
+}
+
+void tide_copy_report_opened(struct tide_copy_report *report, struct tide_pipeline *pipeline)
+{
+    static const char *const found[] = {
+        [TIDE_PIPELINE_NEW] = "starting",
+        [TIDE_PIPELINE_RESUMED] = "going on",
+        [TIDE_PIPELINE_LEFTOVER] = "clearing up after a copy that had ended",
+    };
+    report->was_opened = true;
+    report->found = tide_pipeline_found(pipeline);
+    (void)snprintf(report->pipeline, sizeof(report->pipeline), "%s", tide_pipeline_name(pipeline));
+    (void)fprintf(stderr, "%s to %s: %s; state in %s\n", report->source, report->sink,
+                  found[report->found], report->state_dir);
+}
+
+static void say_failure(void *context, tide_str store, const char *why)
+{
+    struct tide_copy_report *report = context;
+    report->tables_failed++;
+    (void)fprintf(stderr, "table %.*s was not copied: %s\n", TIDE_STR_ARG(store), why);
+}
+
+void tide_copy_report_ended(struct tide_copy_report *report, struct tide_pipeline *pipeline,
+                            tide_status status)
+{
+    (void)status;
+    report->has_ended = true;
+    report->tables = tide_pipeline_table_count(pipeline);
+    tide_pipeline_counts(pipeline, &report->counts);
+    tide_pipeline_each_failure(pipeline, say_failure, report);
+}
+
+static const char *verdict(const struct tide_copy_report *report, tide_status status)
+{
+    if (status != TIDE_OK) {
+        return "failed";
+    }
+    if (report->is_following) {
+        return "followed until stopped";
+    }
+    return !report->is_complete        ? "stopped before it was complete"
+           : report->tables_failed > 0 ? "not complete"
+                                       : "complete";
+}
+
+static void say_summary(const struct tide_copy_report *report, tide_status status)
+{
+    char rows[32];
+    char stubs[32];
+    char changes[32];
+    char bytes[32];
+    char duration[32];
+    tide_format_count(rows, report->counts.rows);
+    tide_format_count(stubs, report->counts.stubs);
+    tide_format_count(changes, report->counts.changes);
+    tide_format_bytes(bytes, report->counts.bytes);
+    tide_format_duration(duration, report->duration_us);
+    (void)fprintf(report->to, "%s: %llu tables, %s rows, %s stubs, %s changes, %s in %s\n",
+                  verdict(report, status), (unsigned long long)report->tables, rows, stubs, changes,
+                  bytes, duration);
+}
+
+static void say_what_is_left(const struct tide_copy_report *report)
+{
+    if (report->is_detached || !report->was_opened) {
+        return;
+    }
+    (void)fprintf(stderr,
+                  "change capture stays in %s: run the same command again to go on, or\n"
+                  "    tidemark detach %s --pipeline %s\nto remove it\n",
+                  report->source, report->source, report->pipeline);
+}
+
+int tide_copy_report_end(struct tide_copy_report *report, tide_status status,
+                         const struct tide_error *err)
+{
+    if (report->has_ended) {
+        say_summary(report, status);
+    }
+    if (report->found == TIDE_PIPELINE_LEFTOVER && report->was_opened && status == TIDE_OK) {
+        (void)fprintf(report->to, "what an ended copy had left in %s has been removed\n",
+                      report->source);
+        return TIDE_EXIT_DONE;
+    }
+    int exit_status = tide_command_end("copy", status, err);
+    if (report->has_ended || status != TIDE_OK) {
+        say_what_is_left(report);
+    }
+    if (status != TIDE_OK) {
+        return exit_status;
+    }
+    bool is_good = report->is_following || (report->is_complete && report->tables_failed == 0);
+    return is_good ? TIDE_EXIT_DONE : TIDE_EXIT_NO;
+}

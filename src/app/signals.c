@@ -1,0 +1,48 @@
+#include "app/signals.h"
+
+#include "base/clock.h"
+
+#include <poll.h>
+#include <signal.h>
+#include <sys/signalfd.h>
+#include <unistd.h>
+
+void tide_signals_init(struct tide_signals *signals)
+{
+    sigset_t set;
+    (void)sigemptyset(&set);
+    (void)sigaddset(&set, SIGINT);
+    (void)sigaddset(&set, SIGTERM);
+    (void)sigaddset(&set, SIGHUP);
+    int rc = pthread_sigmask(SIG_BLOCK, &set, NULL);
+    TIDE_ASSERT(rc == 0);
+    signals->fd = signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
+    TIDE_ASSERT(signals->fd >= 0);
+}
+
+void tide_signals_done(struct tide_signals *signals)
+{
+    (void)close(signals->fd);
+}
+
+static bool take_signal(struct tide_signals *signals, int *ret_signal)
+{
+    struct signalfd_siginfo info;
+    if (read(signals->fd, &info, sizeof(info)) != (ssize_t)sizeof(info)) {
+        return false;
+    }
+    *ret_signal = (int)info.ssi_signo;
+    return true;
+}
+
+bool tide_signals_wait(struct tide_signals *signals, struct tide_waker *waker, int64_t deadline_us,
+                       int *ret_signal)
+{
+    int64_t left_us = deadline_us - tide_clock_monotonic_us();
+    int timeout_ms = left_us <= 0 ? 0 : left_us > 60000000 ? 60000 : (int)(left_us / 1000) + 1;
+    struct pollfd fds[] = {{.fd = signals->fd, .events = POLLIN},
+                           {.fd = waker->fd, .events = POLLIN}};
+    (void)poll(fds, 2, timeout_ms);
+    (void)tide_waker_wait(waker, 0);
+    return take_signal(signals, ret_signal);
+}

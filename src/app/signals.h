@@ -1,0 +1,20 @@
+/* The stop signals (INT, TERM, HUP) as something to wait for, together with a waker. */
+#pragma once
+
+#include "base/thread.h"
+
+#include <stdbool.h>
+
+struct tide_signals {
+    int fd;
+};
+
+/** Blocks the stop signals in the calling thread and all it starts later. Before any thread starts.
+ */
+void tide_signals_init(struct tide_signals *signals);
+void tide_signals_done(struct tide_signals *signals);
+
+/** Waits for a stop signal or a wake until the deadline. True: a signal came, its number is in
+ * `ret_signal`. */
+bool tide_signals_wait(struct tide_signals *signals, struct tide_waker *waker, int64_t deadline_us,
+                       int *ret_signal);

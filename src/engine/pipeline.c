@@ -1,0 +1,270 @@
+#include "engine/pipeline.h"
+
+#include "base/alloc.h"
+#include "base/fsio.h"
+#include "base/limits.h"
+#include "engine/pipeline_state.h"
+
+#include <stdlib.h>
+
+static tide_str keep_str(struct tide_pipeline *pipeline, tide_str s)
+{
+    return tide_str_from(tide_arena_cstr(&pipeline->arena, s));
+}
+
+static void copy_options(struct tide_pipeline *pipeline,
+                         const struct tide_pipeline_options *options)
+{
+    struct tide_pipeline_options *own = &pipeline->options;
+    *own = *options;
+    own->source_place = keep_str(pipeline, options->source_place);
+    own->connection = keep_str(pipeline, options->connection);
+    own->name = keep_str(pipeline, options->name);
+    own->state_dir = keep_str(pipeline, tide_str_from(options->state_dir)).ptr;
+    tide_str *globs = tide_arena_alloc(&pipeline->arena, options->glob_count, sizeof(*globs));
+    for (size_t i = 0; i < options->glob_count; i++) {
+        globs[i] = keep_str(pipeline, options->globs[i]);
+    }
+    own->globs = globs;
+    struct tide_pipeline_sink *sinks =
+        tide_arena_alloc(&pipeline->arena, options->sink_count, sizeof(*sinks));
+    for (size_t i = 0; i < options->sink_count; i++) {
+        sinks[i] = options->sinks[i];
+        sinks[i].name = keep_str(pipeline, options->sinks[i].name);
+        sinks[i].place = keep_str(pipeline, options->sinks[i].place);
+    }
+    own->sinks = sinks;
+}
+
+/* The name given and eight random digits: unique among all that share a source. */
+static void make_name(struct tide_pipeline *pipeline)
+{
+    unsigned char random[4];
+    struct tide_buf name TIDE_CLEANUP(tide_buf_done) = {0};
+    tide_random_bytes(random, sizeof(random));
+    tide_buf_append_str(&name, pipeline->options.name);
+    tide_buf_printf(&name, "-%02x%02x%02x%02x", random[0], random[1], random[2], random[3]);
+    pipeline->name = tide_strndup(name.ptr, name.len);
+}
+
+static tide_status load(struct tide_pipeline *pipeline, struct tide_checkpoint *ret_checkpoint,
+                        bool *ret_found, struct tide_buf *notes, struct tide_error *err)
+{
+    tide_str json;
+    enum tide_checkpoint_phase phase;
+    TIDE_TRY(
+        tide_state_load(pipeline->state, &pipeline->arena, ret_found, &json, &phase, notes, err));
+    if (!*ret_found) {
+        return TIDE_OK;
+    }
+    if (tide_checkpoint_decode(json, pipeline->options.source_ops->position_kind, &pipeline->arena,
+                               ret_checkpoint, err) != TIDE_OK) {
+        return tide_fail_context(err, "checkpoint in %s", pipeline->options.state_dir);
+    }
+    return TIDE_OK;
+}
+
+/* What the checkpoint makes of this run, and under which name. */
+static void adopt(struct tide_pipeline *pipeline, const struct tide_checkpoint *checkpoint,
+                  bool was_found)
+{
+    bool goes_on = was_found && (!checkpoint->is_closed || checkpoint->is_creating);
+    pipeline->found = !goes_on                  ? TIDE_PIPELINE_NEW
+                      : checkpoint->is_closed   ? TIDE_PIPELINE_LEFTOVER
+                      : checkpoint->is_creating ? TIDE_PIPELINE_NEW
+                                                : TIDE_PIPELINE_RESUMED;
+    if (goes_on && checkpoint->pipeline.len > 0) {
+        pipeline->name = tide_strndup(checkpoint->pipeline.ptr, checkpoint->pipeline.len);
+    } else {
+        make_name(pipeline);
+    }
+}
+
+static tide_status open_source(struct tide_pipeline *pipeline,
+                               const struct tide_checkpoint *checkpoint, struct tide_error *err)
+{
+    const struct tide_pipeline_options *options = &pipeline->options;
+    struct tide_source_options source_options = {
+        .place = options->source_place,
+        .connection = options->connection,
+        .pipeline = tide_str_from(pipeline->name),
+        .globs = options->globs,
+        .glob_count = options->glob_count,
+    };
+    TIDE_TRY(options->source_ops->open(&source_options, &pipeline->source, err));
+    struct tide_buf identity TIDE_CLEANUP(tide_buf_done) = {0};
+    options->source_ops->identity(pipeline->source, &identity);
+    pipeline->identity = tide_strndup(identity.ptr, identity.len);
+    if (pipeline->found == TIDE_PIPELINE_RESUMED &&
+        !tide_str_equal(tide_buf_str(&identity), checkpoint->identity_json)) {
+        return tide_fail(err, TIDE_STALE,
+                         "%.*s is not the source of the state in %s (it is %.*s, the state is of "
+                         "%.*s); name the right source, or start anew with another --state",
+                         TIDE_STR_ARG(options->source_place), options->state_dir,
+                         TIDE_STR_ARG(tide_buf_str(&identity)),
+                         TIDE_STR_ARG(checkpoint->identity_json));
+    }
+    return TIDE_OK;
+}
+
+static tide_status list_tables(struct tide_pipeline *pipeline, struct tide_error *err)
+{
+    const struct tide_relation *const *tables = NULL;
+    TIDE_TRY(pipeline->options.source_ops->tables(pipeline->source, &tables, &pipeline->table_count,
+                                                  err));
+    pipeline->tables =
+        tide_arena_alloc(&pipeline->arena, pipeline->table_count, sizeof(*pipeline->tables));
+    for (size_t i = 0; i < pipeline->table_count; i++) {
+        pipeline->tables[i] = keep_str(pipeline, tables[i]->store);
+    }
+    if (pipeline->options.source_ops->estimate_rows != NULL) {
+        pipeline->estimated_rows = pipeline->options.source_ops->estimate_rows(pipeline->source);
+    }
+    return TIDE_OK;
+}
+
+static struct tide_sink_engine *new_engine(struct tide_pipeline *pipeline,
+                                           const struct tide_pipeline_sink *sink, unsigned lane)
+{
+    struct tide_sink_engine_options options = {
+        .name = sink->name,
+        .ops = sink->ops,
+        .sink =
+            {
+                .place = sink->place,
+                .pipeline = tide_str_from(pipeline->name),
+                .identity = tide_str_from(pipeline->identity),
+                .position_kind = pipeline->options.source_ops->position_kind,
+                .existing = sink->existing,
+                .is_resumed = pipeline->found == TIDE_PIPELINE_RESUMED,
+                .record_bytes_max = pipeline->options.record_bytes_max,
+                .dead_letters = tide_dead_letter_file_target(pipeline->dead_letters),
+            },
+        .stream = pipeline->stream,
+        .lane = lane,
+        .waker = pipeline->waker,
+    };
+    return tide_sink_engine_new(&options);
+}
+
+/* A sink that has lost what the checkpoint counts as held cannot go on from it. */
+static tide_status check_held(struct tide_pipeline *pipeline, const struct tide_pipeline_sink *sink,
+                              struct tide_sink_engine *engine,
+                              const struct tide_checkpoint *checkpoint, struct tide_error *err)
+{
+    struct tide_sink_held held;
+    struct tide_place saved = {.index = 0, .known = true};
+    tide_sink_engine_held(engine, &held);
+    if (pipeline->found != TIDE_PIPELINE_RESUMED || !held.is_known) {
+        return TIDE_OK;
+    }
+    TIDE_TRY(pipeline->options.source_ops->position_kind->parse(checkpoint->position_json,
+                                                                &saved.position, err));
+    if (held.place.known && tide_place_compare(held.place, saved) < 0) {
+        return tide_fail(err, TIDE_STALE,
+                         "sink %.*s holds less than the checkpoint in %s says; put back what it "
+                         "held, or start anew with another --state and target",
+                         TIDE_STR_ARG(sink->name), pipeline->options.state_dir);
+    }
+    return TIDE_OK;
+}
+
+static tide_status open_sinks(struct tide_pipeline *pipeline,
+                              const struct tide_checkpoint *checkpoint, struct tide_error *err)
+{
+    pipeline->ends = tide_alloc(pipeline->options.sink_count, sizeof(*pipeline->ends));
+    for (size_t i = 0; i < pipeline->options.sink_count; i++) {
+        const struct tide_pipeline_sink *sink = &pipeline->options.sinks[i];
+        struct tide_pipeline_end *end = &pipeline->ends[i];
+        TIDE_TRY(pipeline->stream->ops->add_lane(pipeline->stream, sink->name, &end->lane, err));
+        end->engine = new_engine(pipeline, sink, end->lane);
+        pipeline->end_count++;
+        TIDE_TRY(tide_sink_engine_prepare(end->engine, err));
+        TIDE_TRY(check_held(pipeline, sink, end->engine, checkpoint, err));
+    }
+    return TIDE_OK;
+}
+
+static void make_ingest(struct tide_pipeline *pipeline)
+{
+    struct tide_ingest_options options = {
+        .source_ops = pipeline->options.source_ops,
+        .source = pipeline->source,
+        .stream = pipeline->stream,
+        .keeper = {.save = tide_pipeline_save, .context = pipeline},
+        .copy = pipeline->options.copy,
+        .batch_changes_max = TIDE_BATCH_CHANGES_MAX,
+        .batch_bytes_max = TIDE_BATCH_BYTES_MAX,
+        .checkpoint_interval_us = TIDE_CHECKPOINT_INTERVAL_US,
+        .pipeline = tide_str_from(pipeline->name),
+    };
+    pipeline->ingest = tide_ingest_new(&options);
+    for (size_t i = 0; i < pipeline->end_count; i++) {
+        tide_ingest_add_sink(pipeline->ingest, pipeline->options.sinks[i].name,
+                             pipeline->ends[i].lane);
+    }
+}
+
+tide_status tide_pipeline_save(void *context, tide_str json, enum tide_checkpoint_phase phase,
+                               struct tide_error *err)
+{
+    struct tide_pipeline *pipeline = context;
+    return tide_state_save(pipeline->state, json, phase, err);
+}
+
+static tide_status open_parts(struct tide_pipeline *pipeline, struct tide_buf *notes,
+                              struct tide_error *err)
+{
+    struct tide_checkpoint checkpoint = {0};
+    bool was_found = false;
+    TIDE_TRY(tide_state_open(pipeline->options.state_dir, &pipeline->state, err));
+    TIDE_TRY(load(pipeline, &checkpoint, &was_found, notes, err));
+    adopt(pipeline, &checkpoint, was_found);
+    TIDE_TRY(open_source(pipeline, &checkpoint, err));
+    if (pipeline->found != TIDE_PIPELINE_LEFTOVER) {
+        TIDE_TRY(list_tables(pipeline, err));
+        TIDE_TRY(tide_dead_letter_file_open(
+            pipeline->options.state_dir, TIDE_DEAD_LETTER_BYTES_DEFAULT,
+            pipeline->options.source_ops->position_kind, &pipeline->dead_letters, err));
+        TIDE_TRY(open_sinks(pipeline, &checkpoint, err));
+    }
+    make_ingest(pipeline);
+    return was_found ? tide_ingest_load(pipeline->ingest, &checkpoint, err) : TIDE_OK;
+}
+
+tide_status tide_pipeline_open(const struct tide_pipeline_options *options,
+                               struct tide_waker *waker, struct tide_pipeline **ret_pipeline,
+                               struct tide_buf *ret_notes, struct tide_error *err)
+{
+    struct tide_pipeline *pipeline = tide_alloc(1, sizeof(*pipeline));
+    copy_options(pipeline, options);
+    pipeline->stream = options->stream;
+    pipeline->waker = waker;
+    tide_status status = open_parts(pipeline, ret_notes, err);
+    if (status != TIDE_OK) {
+        tide_pipeline_free(pipeline);
+        return status;
+    }
+    *ret_pipeline = pipeline;
+    return TIDE_OK;
+}
+
+enum tide_pipeline_found tide_pipeline_found(const struct tide_pipeline *pipeline)
+{
+    return pipeline->found;
+}
+
+const char *tide_pipeline_name(const struct tide_pipeline *pipeline)
+{
+    return pipeline->name;
+}
+
+size_t tide_pipeline_table_count(const struct tide_pipeline *pipeline)
+{
+    return pipeline->table_count;
+}
+
+uint64_t tide_pipeline_estimated_rows(const struct tide_pipeline *pipeline)
+{
+    return pipeline->estimated_rows;
+}

@@ -1,0 +1,166 @@
+#include "engine/ingest_loop.h"
+#include "engine/pipeline.h"
+#include "engine/pipeline_state.h"
+
+#include <stdlib.h>
+
+static void join_ingest(struct tide_pipeline *pipeline)
+{
+    if (pipeline->is_running) {
+        tide_ingest_stop(pipeline->ingest);
+        int rc = pthread_join(pipeline->thread, NULL);
+        TIDE_ASSERT(rc == 0);
+        pipeline->is_running = false;
+    }
+}
+
+void tide_pipeline_free(struct tide_pipeline *pipeline)
+{
+    if (pipeline == NULL) {
+        return;
+    }
+    join_ingest(pipeline);
+    for (size_t i = 0; i < pipeline->end_count; i++) {
+        tide_sink_engine_free(pipeline->ends[i].engine);
+    }
+    free(pipeline->ends);
+    tide_ingest_free(pipeline->ingest);
+    pipeline->stream->ops->free(pipeline->stream);
+    tide_dead_letter_file_close(pipeline->dead_letters);
+    pipeline->options.source_ops->close(pipeline->source);
+    tide_state_close(pipeline->state);
+    free(pipeline->name);
+    free(pipeline->identity);
+    tide_arena_done(&pipeline->arena);
+    free(pipeline);
+}
+
+/* A sink that was never seeded asks for all tables, unless the checkpoint has its request already.
+ */
+static tide_status ask_for_backfills(struct tide_pipeline *pipeline, struct tide_error *err)
+{
+    struct tide_stream *stream = pipeline->stream;
+    for (size_t i = 0; i < pipeline->end_count; i++) {
+        unsigned lane = pipeline->ends[i].lane;
+        uint64_t id = 0;
+        if (tide_ingest_needs_backfill(pipeline->ingest, lane)) {
+            TIDE_TRY(stream->ops->request(stream, lane, pipeline->tables, pipeline->table_count,
+                                          &id, err));
+        }
+    }
+    return TIDE_OK;
+}
+
+static void *run_ingest(void *arg)
+{
+    struct tide_pipeline *pipeline = arg;
+    struct tide_error err = {0};
+    err.status = tide_ingest_run(pipeline->ingest, pipeline->options.source_ops, pipeline->source,
+                                 pipeline->options.is_one_shot, &err);
+    pipeline->ended = err;
+    atomic_store(&pipeline->has_ended, true);
+    tide_waker_wake(pipeline->waker);
+    return NULL;
+}
+
+tide_status tide_pipeline_start(struct tide_pipeline *pipeline, struct tide_error *err)
+{
+    TIDE_TRY(tide_ingest_start(pipeline->ingest, err));
+    TIDE_TRY(ask_for_backfills(pipeline, err));
+    for (size_t i = 0; i < pipeline->end_count; i++) {
+        tide_sink_engine_start(pipeline->ends[i].engine);
+    }
+    pipeline->is_running = true;
+    tide_thread_start(&pipeline->thread, run_ingest, pipeline);
+    return TIDE_OK;
+}
+
+tide_status tide_pipeline_poll(struct tide_pipeline *pipeline, struct tide_error *err)
+{
+    if (atomic_load(&pipeline->has_ended)) {
+        *err = pipeline->ended;
+        return err->status;
+    }
+    for (size_t i = 0; i < pipeline->end_count; i++) {
+        struct tide_sink_engine_status status;
+        tide_sink_engine_status(pipeline->ends[i].engine, &status);
+        if (status.state == TIDE_SINK_FAILED) {
+            *err = status.error;
+            return tide_fail_context(err, "sink %.*s",
+                                     TIDE_STR_ARG(pipeline->options.sinks[i].name));
+        }
+    }
+    return TIDE_OK;
+}
+
+void tide_pipeline_halt(struct tide_pipeline *pipeline)
+{
+    join_ingest(pipeline);
+    pipeline->stream->ops->close(pipeline->stream);
+}
+
+bool tide_pipeline_is_drained(struct tide_pipeline *pipeline)
+{
+    for (size_t i = 0; i < pipeline->end_count; i++) {
+        struct tide_sink_engine_status status;
+        tide_sink_engine_status(pipeline->ends[i].engine, &status);
+        if (status.state == TIDE_SINK_RUNNING || status.state == TIDE_SINK_WAITING) {
+            return false;
+        }
+    }
+    return true;
+}
+
+tide_status tide_pipeline_finish(struct tide_pipeline *pipeline, struct tide_error *err)
+{
+    for (size_t i = 0; i < pipeline->end_count; i++) {
+        tide_sink_engine_stop(pipeline->ends[i].engine);
+        tide_sink_engine_join(pipeline->ends[i].engine);
+    }
+    return tide_ingest_finish(pipeline->ingest, err);
+}
+
+tide_status tide_pipeline_detach(struct tide_pipeline *pipeline, struct tide_findings *findings,
+                                 struct tide_error *err)
+{
+    TIDE_TRY(tide_ingest_save_closing(pipeline->ingest, err));
+    TIDE_TRY(pipeline->options.source_ops->detach(pipeline->source, findings, err));
+    return tide_ingest_save(pipeline->ingest, true, err);
+}
+
+const struct tide_ingest_stats *tide_pipeline_stats(const struct tide_pipeline *pipeline)
+{
+    return tide_ingest_stats(pipeline->ingest);
+}
+
+void tide_pipeline_counts(struct tide_pipeline *pipeline, struct tide_sink_counts *ret_counts)
+{
+    *ret_counts = (struct tide_sink_counts){0};
+    for (size_t i = 0; i < pipeline->end_count; i++) {
+        struct tide_sink_counts one;
+        tide_sink_engine_counts(pipeline->ends[i].engine, &one);
+        ret_counts->rows += one.rows;
+        ret_counts->stubs += one.stubs;
+        ret_counts->changes += one.changes;
+        ret_counts->bytes += one.bytes;
+    }
+}
+
+bool tide_pipeline_trouble(struct tide_pipeline *pipeline,
+                           struct tide_sink_engine_status *ret_status)
+{
+    for (size_t i = 0; i < pipeline->end_count; i++) {
+        tide_sink_engine_status(pipeline->ends[i].engine, ret_status);
+        if (ret_status->state == TIDE_SINK_WAITING || ret_status->state == TIDE_SINK_FAILED) {
+            return true;
+        }
+    }
+    return false;
+}
+
+void tide_pipeline_each_failure(const struct tide_pipeline *pipeline,
+                                void (*each)(void *context, tide_str store, const char *why),
+                                void *context)
+{
+    tide_ingest_each_failure(pipeline->ingest, each, context);
+}
