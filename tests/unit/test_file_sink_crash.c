@@ -68,13 +68,24 @@ static uint64_t held_groups(struct tide_sink *sink)
     return held.place.known ? held.place.position.lo : 0;
 }
 
+/* What is there before the copy, and what is to become of it. */
+struct scenario {
+    const char *place; /* of the copy that dies */
+    const char *golden_place;
+    enum tide_sink_existing existing;
+    void (*prepare)(const char *place); /* NULL: nothing is there */
+    const char *files[2];               /* behind either place */
+};
+
 /* Opens and goes on to group `last`, telling what it does; -1 with a message when it fails. */
-static int run_copy(const char *place, bool is_resumed, uint64_t last)
+static int run_copy(const char *place, enum tide_sink_existing existing, bool is_resumed,
+                    uint64_t last)
 {
     struct tide_error err = {0};
     struct tide_sink *sink = NULL;
     struct tide_sink_options options = kit_options(place);
     options.is_resumed = is_resumed;
+    options.existing = existing;
     tide_status status = ops->open(&options, &sink, &err);
     told->opened |= status == TIDE_OK;
     for (uint64_t group = status == TIDE_OK ? held_groups(sink) + 1 : 0;
@@ -91,46 +102,43 @@ static int run_copy(const char *place, bool is_resumed, uint64_t last)
     return status == TIDE_OK ? 0 : -1;
 }
 
-/* The files of a run without a crash, and their lengths after each group. */
+/* The files of a run without a crash, and their lengths after each group; 0: only opened. */
 struct golden {
-    const char *paths[2]; /* in the golden place */
-    const char *copies[2];
     size_t lengths[GROUPS + 1][2];
     char *bytes[2];
 };
 
-static size_t length_of(const char *path)
+static char *read_file(const char *place, const char *file, size_t *ret_len)
 {
-    size_t len = 0;
-    free(kit_read(path, &len));
-    return len;
+    char path[128];
+    (void)snprintf(path, sizeof(path), "%s%s", place, file);
+    *ret_len = 0;
+    return kit_read(path, ret_len);
 }
 
-static void make_golden(const char *place, struct golden *golden)
+static void make_golden(const struct scenario *scenario, struct golden *golden)
 {
-    for (uint64_t group = 1; group <= GROUPS; group++) {
-        assert_int_equal(run_copy(place, group > 1, group), 0);
-        for (size_t i = 0; i < 2; i++) {
-            golden->lengths[group][i] = golden->paths[i] == NULL ? 0 : length_of(golden->paths[i]);
-        }
+    if (scenario->prepare != NULL) {
+        scenario->prepare(scenario->golden_place);
     }
-    for (size_t i = 0; i < 2; i++) {
-        size_t len = 0;
-        golden->bytes[i] = golden->paths[i] == NULL ? NULL : kit_read(golden->paths[i], &len);
+    for (uint64_t group = 0; group <= GROUPS; group++) {
+        assert_int_equal(run_copy(scenario->golden_place, scenario->existing, group > 0, group), 0);
+        for (size_t i = 0; i < 2 && scenario->files[i] != NULL; i++) {
+            free(golden->bytes[i]);
+            golden->bytes[i] =
+                read_file(scenario->golden_place, scenario->files[i], &golden->lengths[group][i]);
+        }
     }
 }
 
-static void expect_groups(const struct golden *golden, uint64_t groups)
+static void expect_groups(const struct scenario *scenario, const struct golden *golden,
+                          uint64_t groups)
 {
-    for (size_t i = 0; i < 2; i++) {
-        if (golden->paths[i] == NULL) {
-            continue;
-        }
+    for (size_t i = 0; i < 2 && scenario->files[i] != NULL; i++) {
         size_t len = 0;
-        char *bytes = kit_read(golden->copies[i], &len);
-        if (bytes != NULL || golden->lengths[groups][i] > 0) {
-            assert_non_null(bytes);
-            assert_int_equal(len, golden->lengths[groups][i]);
+        char *bytes = read_file(scenario->place, scenario->files[i], &len);
+        assert_int_equal(len, golden->lengths[groups][i]);
+        if (len > 0) {
             assert_memory_equal(bytes, golden->bytes[i], len);
         }
         free(bytes);
@@ -145,14 +153,14 @@ static void remove_copy(const char *place)
 }
 
 /* True when the child died at its call number `step`; false when it came to the end. */
-static bool run_and_die(const char *place, const struct wrapped_plan *plan)
+static bool run_and_die(const struct scenario *scenario, const struct wrapped_plan *plan)
 {
     *told = (struct told){0};
     pid_t child = fork();
     assert_true(child >= 0);
     if (child == 0) {
         wrapped_io_arm(plan);
-        _exit(run_copy(place, false, GROUPS) == 0 ? 0 : 3);
+        _exit(run_copy(scenario->place, scenario->existing, false, GROUPS) == 0 ? 0 : 3);
     }
     int status = 0;
     assert_int_equal(waitpid(child, &status, 0), child);
@@ -164,65 +172,120 @@ static bool run_and_die(const char *place, const struct wrapped_plan *plan)
     return true;
 }
 
-static void recover(const char *place, const struct golden *golden)
+static void recover(const struct scenario *scenario, const struct golden *golden)
 {
     struct tide_error err = {0};
     struct tide_sink *sink = NULL;
-    struct tide_sink_options options = kit_options(place);
+    struct tide_sink_options options = kit_options(scenario->place);
     options.is_resumed = told->opened != 0;
+    options.existing = scenario->existing;
     if (ops->open(&options, &sink, &err) != TIDE_OK) {
         fail_msg("%s", err.message);
     }
     uint64_t groups = held_groups(sink);
     ops->close(sink);
     assert_true(groups >= told->acked && groups <= told->acked + 1);
-    expect_groups(golden, groups);
-    assert_int_equal(run_copy(place, true, GROUPS), 0);
-    expect_groups(golden, GROUPS);
+    expect_groups(scenario, golden, groups);
+    assert_int_equal(run_copy(scenario->place, scenario->existing, true, GROUPS), 0);
+    expect_groups(scenario, golden, GROUPS);
 }
 
-/* One seed kills only; the others cut the power. Returns the number of steps. */
-static unsigned die_at_every_step(const char *place, const struct golden *golden, uint64_t seed)
+/* Returns the number of steps. */
+static unsigned die_at_every_step(const struct scenario *scenario, const struct golden *golden,
+                                  uint64_t seed)
 {
-    unsigned step = 1;
-    for (;; step++) {
+    for (unsigned step = 1;; step++) {
         struct wrapped_plan plan = {
             .die_at = step, .cuts_power = seed > 0, .seed = seed * 100003 + step};
-        if (!run_and_die(place, &plan)) {
-            break;
+        if (scenario->prepare != NULL) {
+            scenario->prepare(scenario->place);
         }
-        recover(place, golden);
-        remove_copy(place);
+        bool has_died = run_and_die(scenario, &plan);
+        if (has_died) {
+            recover(scenario, golden);
+        }
+        expect_groups(scenario, golden, GROUPS);
+        remove_copy(scenario->place);
+        if (!has_died) {
+            return step;
+        }
     }
-    expect_groups(golden, GROUPS);
-    remove_copy(place);
-    return step;
+}
+
+/* Seed 0 kills only; the others cut the power. */
+static void expect_survival(const struct scenario *scenario)
+{
+    struct golden golden = {0};
+    make_golden(scenario, &golden);
+    assert_true(golden.lengths[GROUPS][0] > 256 * 1024);
+    for (uint64_t seed = 0; seed < 6; seed++) {
+        assert_true(die_at_every_step(scenario, &golden, seed) > 20);
+    }
+    free(golden.bytes[0]);
+    free(golden.bytes[1]);
 }
 
 static void one_file_dies_at_every_step_and_goes_on(void **state)
 {
     (void)state;
-    struct golden golden = {.paths = {"golden"}, .copies = {"copy"}};
-    make_golden("golden", &golden);
-    for (uint64_t seed = 0; seed < 6; seed++) {
-        assert_true(die_at_every_step("copy", &golden, seed) > 20);
-    }
-    free(golden.bytes[0]);
+    expect_survival(&(struct scenario){.place = "copy", .golden_place = "golden", .files = {""}});
 }
 
 static void directory_dies_at_every_step_and_goes_on(void **state)
 {
     (void)state;
-    struct golden golden = {
-        .paths = {"golden/shop.t.ndjson", "golden/shop.other.ndjson"},
-        .copies = {"copy/shop.t.ndjson", "copy/shop.other.ndjson"},
-    };
-    make_golden("golden/", &golden);
-    for (uint64_t seed = 0; seed < 6; seed++) {
-        assert_true(die_at_every_step("copy/", &golden, seed) > 30);
-    }
-    free(golden.bytes[0]);
-    free(golden.bytes[1]);
+    expect_survival(&(struct scenario){.place = "copy/",
+                                       .golden_place = "golden/",
+                                       .files = {"shop.t.ndjson", "shop.other.ndjson"}});
+}
+
+static void put_open_line(const char *place)
+{
+    kit_put(place, "mine", 4);
+}
+
+static void append_dies_at_every_step_and_goes_on(void **state)
+{
+    (void)state;
+    expect_survival(&(struct scenario){.place = "copy",
+                                       .golden_place = "golden",
+                                       .existing = TIDE_EXISTING_APPEND,
+                                       .prepare = put_open_line,
+                                       .files = {""}});
+}
+
+/* A copy of another pipeline, whose last frames are not held. */
+static void put_other_copy(const char *place)
+{
+    struct tide_error err = {0};
+    struct tide_sink_options options = kit_options(place);
+    options.pipeline = TIDE_STR("another");
+    options.existing = TIDE_EXISTING_OVERWRITE;
+    struct tide_sink *sink = kit_open(ops, &options);
+    assert_int_equal(write_group(sink, 1, &err), TIDE_OK);
+    assert_int_equal(write_group(sink, 5, &err), TIDE_OK);
+    kit_write(ops, sink, kit_changes(kit_relation("t"), 6, 3000));
+    ops->close(sink);
+}
+
+static void overwrite_dies_at_every_step_and_goes_on(void **state)
+{
+    (void)state;
+    expect_survival(&(struct scenario){.place = "copy",
+                                       .golden_place = "golden",
+                                       .existing = TIDE_EXISTING_OVERWRITE,
+                                       .prepare = put_other_copy,
+                                       .files = {""}});
+}
+
+static void overwritten_directory_dies_at_every_step_and_goes_on(void **state)
+{
+    (void)state;
+    expect_survival(&(struct scenario){.place = "copy/",
+                                       .golden_place = "golden/",
+                                       .existing = TIDE_EXISTING_OVERWRITE,
+                                       .prepare = put_other_copy,
+                                       .files = {"shop.t.ndjson", "shop.other.ndjson"}});
 }
 
 /* A copy that is killed twenty times at moments of the clock, and goes on each time. */
@@ -235,7 +298,8 @@ static void copy_killed_twenty_times_loses_and_repeats_nothing(void **state)
         pid_t child = fork();
         assert_true(child >= 0);
         if (child == 0) {
-            _exit(run_copy("copy", told->opened != 0, UINT64_MAX) == 0 ? 0 : 3);
+            _exit(run_copy("copy", TIDE_EXISTING_REFUSE, told->opened != 0, UINT64_MAX) == 0 ? 0
+                                                                                             : 3);
         }
         (void)usleep(500 + (useconds_t)rand_r(&seed) % 15000);
         assert_int_equal(kill(child, SIGKILL), 0);
@@ -245,9 +309,9 @@ static void copy_killed_twenty_times_loses_and_repeats_nothing(void **state)
     }
     uint64_t acked = told->acked;
     assert_true(acked > 20);
-    assert_int_equal(run_copy("copy", true, acked + 1), 0);
-    assert_int_equal(told->acked, acked + 1);
-    assert_int_equal(run_copy("golden", false, acked + 1), 0);
+    assert_int_equal(run_copy("copy", TIDE_EXISTING_REFUSE, true, acked + 2), 0);
+    assert_int_equal(told->acked, acked + 2); /* one more than acked may have been held */
+    assert_int_equal(run_copy("golden", TIDE_EXISTING_REFUSE, false, acked + 2), 0);
     size_t len = 0;
     char *want = kit_read("golden", &len);
     assert_non_null(want);
@@ -268,6 +332,9 @@ int main(void)
     const struct CMUnitTest tests[] = {
         TEST(one_file_dies_at_every_step_and_goes_on),
         TEST(directory_dies_at_every_step_and_goes_on),
+        TEST(append_dies_at_every_step_and_goes_on),
+        TEST(overwrite_dies_at_every_step_and_goes_on),
+        TEST(overwritten_directory_dies_at_every_step_and_goes_on),
         TEST(copy_killed_twenty_times_loses_and_repeats_nothing),
     };
     return cmocka_run_group_tests(tests, share_memory, NULL);

@@ -1,7 +1,7 @@
 #include "wrapped_io.h"
 
-#include <dirent.h>
 #include <fcntl.h>
+#include <ftw.h>
 #include <limits.h>
 #include <signal.h>
 #include <stdarg.h>
@@ -47,13 +47,8 @@ int __real_renameat(int from_fd, const char *from, int to_fd, const char *to);
 int __wrap_renameat(int from_fd, const char *from, int to_fd, const char *to);
 int __real_mkdir(const char *path, mode_t mode);
 int __wrap_mkdir(const char *path, mode_t mode);
-
-void wrapped_io_arm(const struct wrapped_plan *armed)
-{
-    plan = *armed;
-    plan.seed = plan.seed * UINT64_C(6364136223846793005) + 1442695040888963407u;
-    is_armed = true;
-}
+int __real_unlinkat(int dir_fd, const char *path, int flags);
+int __wrap_unlinkat(int dir_fd, const char *path, int flags);
 
 static unsigned random_below(unsigned end)
 {
@@ -105,7 +100,7 @@ static char *read_whole(const char *path, size_t *ret_len)
 
 static void write_whole(const char *path, const char *bytes, size_t len)
 {
-    int fd = __real_openat64(AT_FDCWD, path, O_WRONLY | O_TRUNC | O_CLOEXEC);
+    int fd = __real_openat64(AT_FDCWD, path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
     if (fd < 0 || __real_write(fd, bytes, len) != (ssize_t)len) {
         abort();
     }
@@ -135,6 +130,11 @@ static void dir_synced(const char *dir)
             continue;
         }
         shadow->has_entry = access(shadow->path, F_OK) == 0;
+        if (!shadow->has_entry) { /* a later file of this name is another one */
+            free(shadow->bytes);
+            shadow->bytes = NULL;
+            shadow->len = 0;
+        }
         if (shadow->is_renamed) { /* what was renamed had been synced before */
             shadow->is_renamed = false;
             file_synced(shadow->path);
@@ -186,6 +186,9 @@ static void lose_unsynced(const struct shadow *shadow)
 {
     unsigned choice = random_below(4);
     if (access(shadow->path, F_OK) != 0) {
+        if (shadow->has_entry && choice < 2) { /* its removal was not synced */
+            write_whole(shadow->path, shadow->bytes, shadow->len);
+        }
         return;
     }
     if (!shadow->has_entry && choice < 2) {
@@ -195,6 +198,28 @@ static void lose_unsynced(const struct shadow *shadow)
     } else if (choice > 1 && !shadow->is_renamed) {
         mix(shadow);
     } /* else: all of it had reached the disk */
+}
+
+static int remember(const char *path, const struct stat *st, int type, struct FTW *ftw)
+{
+    (void)st;
+    (void)ftw;
+    if (type == FTW_F) {
+        shadow_of(path)->has_entry = true;
+        file_synced(path);
+    }
+    return 0;
+}
+
+void wrapped_io_arm(const struct wrapped_plan *armed)
+{
+    char here[PATH_MAX];
+    plan = *armed;
+    plan.seed = plan.seed * UINT64_C(6364136223846793005) + UINT64_C(1442695040888963407);
+    if (getcwd(here, sizeof(here)) == NULL || nftw(here, remember, 16, FTW_PHYS) != 0) {
+        abort();
+    }
+    is_armed = true;
 }
 
 /* True when this call is the last one: the caller does a part of its work and dies. */
@@ -306,4 +331,12 @@ int __wrap_mkdir(const char *path, mode_t mode)
         die();
     }
     return __real_mkdir(path, mode);
+}
+
+int __wrap_unlinkat(int dir_fd, const char *path, int flags)
+{
+    if (is_last_step()) {
+        die();
+    }
+    return __real_unlinkat(dir_fd, path, flags);
 }

@@ -61,10 +61,12 @@ static tide_status cut_all(struct tide_file_set *set, struct tide_error *err)
 {
     for (size_t i = 0; i < set->held.file_count; i++) {
         struct tide_frames_file *file = set->files[i];
-        if (file->fd < 0) {
+        if (file->has_more && file->fd < 0) {
             TIDE_TRY(tide_file_set_make_room(set, err));
         }
-        TIDE_TRY(tide_frames_file_cut(file, set->held.files[i].length, err));
+        if (file->has_more) {
+            TIDE_TRY(tide_frames_file_cut(file, set->held.files[i].length, err));
+        }
         tide_frames_file_end_line(file);
         tide_file_set_index(set, i);
     }
@@ -168,7 +170,7 @@ static tide_status remove_recorded(struct tide_file_set *set, struct tide_error 
         }
     }
     set->held.file_count = 0;
-    return TIDE_OK;
+    return tide_file_set_sync_dir(set, err); /* or they would be back, known to no record */
 }
 
 /* The record says from now on that this pipeline begins here, behind the files that are kept. */

@@ -76,6 +76,15 @@ tide_status tide_file_set_make_room(struct tide_file_set *set, struct tide_error
     return TIDE_OK;
 }
 
+tide_status tide_file_set_sync_dir(const struct tide_file_set *set, struct tide_error *err)
+{
+    if (fsync(set->place.dir.fd) != 0) {
+        return tide_fail_retriable(err, TIDE_IO, "cannot sync directory %s: %s",
+                                   set->place.dir.path, strerror(errno));
+    }
+    return TIDE_OK;
+}
+
 void tide_file_set_index(struct tide_file_set *set, size_t index)
 {
     set->files[index]->store = set->held.files[index].store;
@@ -137,11 +146,7 @@ static tide_status create(struct tide_file_set *set, struct tide_frames_file *fi
     if (size > 0) {
         TIDE_TRY(settle_existing(set, file, err));
     }
-    if (fsync(set->place.dir.fd) != 0) {
-        return tide_fail_retriable(err, TIDE_IO, "cannot sync directory %s: %s",
-                                   set->place.dir.path, strerror(errno));
-    }
-    return TIDE_OK;
+    return tide_file_set_sync_dir(set, err);
 }
 
 tide_status tide_file_set_add(struct tide_file_set *set, tide_str name, tide_str store,

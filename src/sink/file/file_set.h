@@ -40,6 +40,9 @@ void tide_file_set_reserve(struct tide_file_set *set, size_t count);
 /** Closes a file if many are open, so that one more may be. TIDE_IO, retriable. */
 tide_status tide_file_set_make_room(struct tide_file_set *set, struct tide_error *err);
 
+/** Makes names that were added or removed durable. TIDE_IO, retriable. */
+tide_status tide_file_set_sync_dir(const struct tide_file_set *set, struct tide_error *err);
+
 /** Number `index` is the file of its store from now on. */
 void tide_file_set_index(struct tide_file_set *set, size_t index);
 

@@ -141,6 +141,7 @@ tide_status tide_frames_file_check(struct tide_frames_file *file, const struct t
                          file->path, want);
     }
     file->inode = st.st_ino;
+    file->has_more = (uint64_t)st.st_size > held->length;
     return TIDE_OK;
 }
 
@@ -167,6 +168,7 @@ tide_status tide_frames_file_cut(struct tide_frames_file *file, uint64_t length,
         return fail_errno(file, "cut", err);
     }
     file->needs_sync = true;
+    file->has_more = false;
     return read_tail(file, length, err);
 }
 

@@ -32,6 +32,7 @@ struct tide_frames_file {
     int fd; /* -1: closed for now */
     uint64_t inode;
     uint64_t length;     /* written */
+    bool has_more;       /* it was longer than what was held when it was checked */
     bool needs_sync;     /* something was written since the last sync */
     uint64_t used;       /* when it was last written to, by the owner's count */
     struct tide_buf buf; /* not written yet */
