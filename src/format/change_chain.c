@@ -132,7 +132,6 @@ void tide_change_chain_add(struct tide_change_chain *chain, const struct tide_or
 /* The stretches are sorted, and merged where they touch: one pass from the left. */
 static void cover_ordered(const struct tide_change_chain *chain, struct tide_change_proof *proof)
 {
-    bool has_hole = false;
     for (size_t i = 0; i < chain->count; i++) {
         const struct tide_change_stretch *stretch = &chain->stretches[i];
         if (is_opaque(stretch)) {
@@ -142,9 +141,8 @@ static void cover_ordered(const struct tide_change_chain *chain, struct tide_cha
             bool is_more =
                 tide_ordered_place_compare(&stretch->to, &proof->covered) == TIDE_PLACE_AFTER;
             proof->covered = is_more ? stretch->to : proof->covered;
-        } else if (!has_hole && reaches(&stretch->from, &proof->hole_to)) {
+        } else if (reaches(&stretch->from, &proof->hole_to)) {
             proof->hole_to = stretch->from;
-            has_hole = true;
         }
     }
 }

@@ -94,6 +94,8 @@ def test_the_newest_snapshot_of_each_store_is_judged(verify):
     assert [f["snapshot_id"] for f in verify(frames, code=0)] == ["B", "C"]
     assert [f["snapshot_id"] for f in verify(frames, "--all", code=1)] == ["A", "B", "C"]
     assert [f["snapshot_id"] for f in verify(frames[2:], "--all", code=0)] == ["B", "C"]
+    older = [begin(snapshot="Z"), row(0, snapshot="Z")]
+    assert [f["snapshot_id"] for f in verify(frames[2:4] + older, code=0)] == ["B"]
 
 
 def test_no_snapshot_at_all_is_one(run, verify, tmp_path):

@@ -93,7 +93,8 @@ static void append_snapshot_frame(struct tide_buf *line, const char *token, cons
     if (strcmp(kind, "row") == 0) {
         tide_buf_printf(line, ",\"record\":{\"v\":%s}", field(token, "record", number));
     } else if (strcmp(kind, "oversize") == 0) {
-        tide_buf_printf(line, ",\"bytes\":1000000,\"row_key\":\"%s\"", field(token, "key", number));
+        tide_buf_printf(line, ",\"bytes\":%s,\"row_key\":\"%s\"", field(token, "bytes", "1000000"),
+                        field(token, "key", number));
     } else if (strcmp(kind, "end") == 0) {
         tide_buf_printf(line, ",\"row_count\":%s,\"completed_at\":\"%s\"", number, at);
         append_place(line, token, "to", "changes_to");

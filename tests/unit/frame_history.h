@@ -5,7 +5,7 @@
  *
  * A token is a kind and its seq (of an end: the row count; of a change: its position), then fields:
  * id, store, attempt, starts (3:5), from, to, prev (a position with index 0, or null), total, inc,
- * record, key.
+ * record, key, bytes.
  */
 #pragma once
 

@@ -39,6 +39,7 @@ static void compare_known_forms_orders_them(void **state)
         {"\"0/1\"", "1", TIDE_PLACE_UNORDERED},
         {"\"0/123456789\"", "\"0/1\"", TIDE_PLACE_UNORDERED},
         {"\"0/\"", "\"0/1\"", TIDE_PLACE_UNORDERED},
+        {"\"0/1x\"", "\"0/1\"", TIDE_PLACE_UNORDERED},
         {"{\"file\":\"b.000009\",\"pos\":900}", "{\"file\":\"b.000010\",\"pos\":4}",
          TIDE_PLACE_BEFORE},
         {"{\"file\":\"b.999999\",\"pos\":900}", "{\"file\":\"b.1000000\",\"pos\":4}",
@@ -150,6 +151,19 @@ static void add_too_many_gaps_stays_bounded_and_proves_nothing_false(void **stat
     tide_change_chain_done(&chain);
 }
 
+/* A place at or before its own `prev` says nothing. */
+static void add_backwards_is_left_out(void **state)
+{
+    (void)state;
+    struct tide_change_chain chain = {0};
+    struct tide_ordered_place five = number(5);
+    struct tide_ordered_place three = number(3);
+    tide_change_chain_add(&chain, &five, &three);
+    tide_change_chain_add(&chain, &five, &five);
+    assert_int_equal(chain.count, 0);
+    tide_change_chain_done(&chain);
+}
+
 static void prove_opaque_places_link_by_link(void **state)
 {
     (void)state;
@@ -238,6 +252,7 @@ int main(void)
         cmocka_unit_test(add_in_order_keeps_one_stretch),
         cmocka_unit_test(add_by_partition_ends_in_one_stretch),
         cmocka_unit_test(add_too_many_gaps_stays_bounded_and_proves_nothing_false),
+        cmocka_unit_test(add_backwards_is_left_out),
         cmocka_unit_test(prove_opaque_places_link_by_link),
         cmocka_unit_test(prove_random_links_agrees_with_the_plain_rule),
     };

@@ -203,17 +203,22 @@ static void decode_without_any_head_field_is_corrupt(void **state)
     }
 }
 
-/* Every prefix of a frame is refused, and is known for cut off once it has begun. */
+/* Every prefix of a frame is refused, also after the frame itself was read, and is known for cut
+ * off once it has begun. */
 static void check_prefixes(tide_str line)
 {
     struct tide_frame frame;
     struct tide_error err;
+    static struct tide_frame_decoder after;
     assert_int_equal(decode(line, &frame, &err), TIDE_OK);
+    assert_int_equal(tide_frame_decode(&after, line, &frame, &err), TIDE_OK);
     assert_false(tide_frame_is_cut_off(line));
     for (size_t len = 0; len < line.len; len++) {
         char *copy = malloc(len + 1); /* so that a sanitizer sees a byte read too much */
         memcpy(copy, line.ptr, len);
         assert_int_equal(decode(tide_str_of(copy, len), &frame, &err), TIDE_CORRUPT);
+        assert_int_equal(tide_frame_decode(&after, tide_str_of(copy, len), &frame, &err),
+                         TIDE_CORRUPT);
         assert_int_equal(tide_frame_is_cut_off(tide_str_of(copy, len)), len > 0);
         free(copy);
     }
@@ -289,6 +294,26 @@ static void decode_rows_in_a_row_equals_decoding_each_alone(void **state)
     }
 }
 
+/* The quick and the careful way stop at the same depth: the frame itself is one level. */
+static void decode_nesting_is_limited(void **state)
+{
+    (void)state;
+    static struct tide_frame_decoder decoder;
+    for (size_t depth = TIDE_JSON_DEPTH_MAX - 2; depth <= TIDE_JSON_DEPTH_MAX; depth++) {
+        struct tide_buf line TIDE_CLEANUP(tide_buf_done) = {0};
+        struct tide_frame frame;
+        struct tide_error err;
+        tide_buf_printf(&line, "{\"kind\":\"row\"," HEAD ",\"record\":");
+        for (size_t i = 0; i < depth * 2; i++) {
+            tide_buf_append_char(&line, i < depth ? '[' : ']');
+        }
+        tide_buf_append_char(&line, '}');
+        tide_status want = depth < TIDE_JSON_DEPTH_MAX ? TIDE_OK : TIDE_CORRUPT;
+        assert_int_equal(decode(tide_buf_str(&line), &frame, &err), want);
+        assert_int_equal(tide_frame_decode(&decoder, tide_buf_str(&line), &frame, &err), want);
+    }
+}
+
 static void decode_changed_bytes_never_crash(void **state)
 {
     (void)state;
@@ -325,6 +350,7 @@ int main(void)
         cmocka_unit_test(decode_every_prefix_of_the_writers_frames_is_corrupt),
         cmocka_unit_test(is_cut_off_garbage_is_not),
         cmocka_unit_test(decode_rows_in_a_row_equals_decoding_each_alone),
+        cmocka_unit_test(decode_nesting_is_limited),
         cmocka_unit_test(decode_changed_bytes_never_crash),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -73,6 +73,7 @@ static const struct verdict_case cases[] = {
     {"row and stub in two attempts", "row=0 stub=1 row=1,attempt=1 end=2,starts=1,attempt=1", COMPLETE, 2, 0, 0, 0},
     {"before its start", "row=0 row=0,attempt=1 row=1,attempt=1 end=2,starts=1,attempt=1", CONFLICTING, 2, 0, 0, TIDE_CONFLICT_BEFORE_START},
     {"two starts", "row=0 row=1,attempt=1 resume=0,starts=0,attempt=1 end=2,starts=1,attempt=1", CONFLICTING, 99, 99, 99, TIDE_CONFLICT_TWO_STARTS},
+    {"two starts of a void attempt", "row=0 resume=1,starts=1,attempt=1 resume=0,starts=0,attempt=1 end=1,starts=1:1,attempt=2", COMPLETE, 1, 0, 0, 0},
     {"two ends of a void attempt", "row=0 end=1 end=2 end=1,starts=1,attempt=1", COMPLETE, 1, 0, 0, 0},
     {"an end of attempt 1 twice", "row=0 end=1,starts=1,attempt=1 end=1,starts=1,attempt=1", COMPLETE, 1, 0, 0, 0},
     {"two ends of attempt 1", "row=0 end=1,starts=1,attempt=1 end=2,starts=1,attempt=1", CONFLICTING, 1, 0, 99, TIDE_CONFLICT_TWO_COUNTS},
@@ -104,6 +105,9 @@ static const struct verdict_case cases[] = {
     {"no begin, changes from the first on", "change=3,prev=null change=5,prev=3 end=0,to=5", COMPLETE, 0, 0, 0, 0},
     {"no begin, no changes", "row=0 end=1,to=null", COMPLETE, 1, 0, 0, 0},
     {"log starts over", "change=90,prev=80 begin,from=3,inc=1 change=5,prev=3,inc=1 end=0,to=5", COMPLETE, 0, 0, 0, 0},
+    {"log starts over while copying", "begin,from=90 row=0 resume=1,from=2,inc=1,starts=1,attempt=1 change=5,prev=2,inc=1 end=1,to=5,starts=1,attempt=1", COMPLETE, 1, 0, 0, 0},
+    {"log starts over, a change lost", "begin,from=90 row=0 resume=1,from=2,inc=1,starts=1,attempt=1 end=1,to=5,starts=1,attempt=1", TRUNCATED, 1, 0, 0, 0},
+    {"log starts over, no begin", "change=3,prev=null,inc=1 row=0,inc=1 end=1,to=3", COMPLETE, 1, 0, 0, 0},
     {"only old changes", "change=5,prev=3 begin,from=3,inc=1 end=0,to=5", TRUNCATED, 0, 0, 0, 0},
 };
 /* clang-format on */
@@ -269,6 +273,14 @@ static void recheck_finds_two_records_under_one_seq(void **state)
         {"row=0 row=1 row=1 row=0 row=1 row=1,record=7 end=2", true, CONFLICTING},
         {"stub=0 stub=0 end=1", true, COMPLETE},
         {"stub=0 stub=0,key=9 end=1", true, CONFLICTING},
+        {"stub=0 stub=0,bytes=9 end=1", true, CONFLICTING},
+        /* after a higher seq of another snapshot, and of an earlier attempt */
+        {"row=5,id=B row=5,id=B row=0 row=0,record=7 end=1", true, CONFLICTING},
+        {"row=5,id=B row=5,id=B row=2,id=B,attempt=1 row=2,id=B,attempt=1 row=0 row=0,record=7 "
+         "end=1",
+         true, CONFLICTING},
+        {"row=0 row=9 row=9 row=1,attempt=1 row=1,record=7,attempt=1 end=2,starts=1,attempt=1",
+         true, CONFLICTING},
         {"row=0 row=0,record=7,id=B end=1", false, COMPLETE},
         /* void rows may differ from what replaced them, and from each other */
         {"row=0 row=1,record=7 row=1,attempt=1 end=2,starts=1,attempt=1", false, COMPLETE},
@@ -289,37 +301,55 @@ static void recheck_finds_two_records_under_one_seq(void **state)
     }
 }
 
+/* A row of snapshot `id` that feeds or rechecks. */
+static void big_row(struct tide_reassembler *reassembler, const char *id, uint64_t seq,
+                    const char *record, bool is_recheck)
+{
+    struct tide_frame frame = {.kind = TIDE_FRAME_ROW,
+                               .snapshot_id = tide_str_from(id),
+                               .snapshot_at = TIDE_STR("T"),
+                               .store = TIDE_STR("s"),
+                               .seq = seq,
+                               .record = tide_str_from(record)};
+    if (is_recheck) {
+        tide_reassembler_recheck(reassembler, &frame);
+    } else {
+        tide_reassembler_feed(reassembler, &frame, 0);
+    }
+}
+
+/* Snapshot A has one seq twice, which is the first that the second round compares of B. */
+static void big_history(struct tide_reassembler *reassembler, uint64_t count, bool is_recheck)
+{
+    uint64_t shared = ((uint64_t)1 << 20) - 1;
+    for (int again = 0; again < 2; again++) {
+        big_row(reassembler, "A", shared, "7", is_recheck);
+        for (uint64_t seq = 0; seq < count; seq++) {
+            bool is_odd = again == 1 && seq == count - 1;
+            big_row(reassembler, "B", seq, is_odd ? "2" : "1", is_recheck);
+        }
+    }
+}
+
 /* More seqs came twice than one round takes. */
 static void recheck_goes_on_until_every_seq_was_compared(void **state)
 {
     (void)state;
     struct tide_reassembler *reassembler = tide_reassembler_new();
-    struct tide_frame frame = {.kind = TIDE_FRAME_ROW,
-                               .snapshot_id = TIDE_STR("A"),
-                               .snapshot_at = TIDE_STR("T"),
-                               .store = TIDE_STR("s"),
-                               .record = TIDE_STR("1")};
     uint64_t count = ((uint64_t)1 << 20) + 1000;
-    for (frame.seq = 0; frame.seq < count * 2; frame.seq++) {
-        struct tide_frame copy = frame;
-        copy.seq = frame.seq % count;
-        tide_reassembler_feed(reassembler, &copy, 0);
-    }
     int rounds = 0;
+    big_history(reassembler, count, false);
     while (tide_reassembler_recheck_next(reassembler)) {
         rounds++;
-        for (frame.seq = 0; frame.seq < count * 2; frame.seq++) {
-            struct tide_frame copy = frame;
-            copy.seq = frame.seq % count;
-            copy.record = frame.seq == count * 2 - 1 ? TIDE_STR("2") : TIDE_STR("1");
-            tide_reassembler_recheck(reassembler, &copy);
-        }
+        big_history(reassembler, count, true);
     }
     assert_int_equal(rounds, 2);
-    struct tide_snapshot_report report = tide_reassembler_judge(reassembler, TIDE_STR("A"));
+    struct tide_snapshot_report report = tide_reassembler_judge(reassembler, TIDE_STR("B"));
     assert_int_equal(report.conflict, TIDE_CONFLICT_TWO_RECORDS);
     assert_int_equal(report.conflict_seq, count - 1);
     assert_int_equal(report.duplicates, count);
+    report = tide_reassembler_judge(reassembler, TIDE_STR("A"));
+    assert_int_equal(report.status, OPEN);
     tide_reassembler_free(reassembler);
 }
 
