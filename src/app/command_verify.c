@@ -188,6 +188,7 @@ static int64_t last_frame_us(const struct tide_snapshot_report *report,
     if (report->received_ms > 0 && report->received_ms < INT64_MAX / 1000) {
         return (int64_t)report->received_ms * 1000;
     }
+    TIDE_ASSERT(report->last_mark < inputs->count);
     return inputs->items[report->last_mark].mtime_us;
 }
 
