@@ -149,7 +149,7 @@ def test_show_of_what_is_not_there_or_no_checkpoint_is_failed(run, tmp_path):
     assert "other.json" in run("checkpoint", "show", "other.json").check(3).err
 
 
-def test_show_never_moves_the_cursor(run):
+def test_show_escapes_control_characters(run):
     name = "a\x1b[2Jb\u009bc\x7f\n"
     text = json.dumps({"reconciliation_pos": name, "tables": [
         {"name": name, "last_pk": [{"type": "Text", "value": name}], "done": False}]},
