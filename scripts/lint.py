@@ -83,7 +83,7 @@ def gcc_warnings(tally, part):
 
 def gcc_analyzer(tally, part):
     commands = compile_commands(tally, part)
-    each_file(tally, part, [(entry["directory"], [*strict(entry["command"]), "-fanalyzer"])
+    each_file(tally, part, [(entry["directory"], [*strict(entry["command"]), "-fanalyzer", "-DTIDE_ANALYZER"])
                             for path, entry in sorted(commands.items())
                             if path.startswith(ANALYZED)])
 

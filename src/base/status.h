@@ -43,8 +43,8 @@ tide_status tide_fail_retriable(struct tide_error *err, tide_status status, cons
 /** Puts "context: " before the message that `err` holds and returns its status. */
 tide_status tide_fail_context(struct tide_error *err, const char *fmt, ...) TIDE_PRINTF(2, 3);
 
-#ifdef __clang_analyzer__
-/* Tells clang's analyzer, which reads one file at a time, that these never return TIDE_OK. */
+#if defined(__clang_analyzer__) || defined(TIDE_ANALYZER)
+/* Tells the analyzers, which read one file at a time, that these never return TIDE_OK. */
 static inline tide_status tide_failed(tide_status status)
 {
     return status == TIDE_OK ? TIDE_INVALID : status;
