@@ -58,8 +58,9 @@ class FrameError(Exception):
 class Snapshot:
     """What was seen of one snapshot."""
 
-    def __init__(self, store, snapshot_id):
+    def __init__(self, store, snapshot_id, chain):
         self.store = store
+        self.chain = chain       # (prev, place) of every change of the store that came
         self.id = snapshot_id
         self.attempts = []       # attempt numbers in the order first seen
         self.starts = {}         # attempt -> its first seq: said by resume and end
@@ -70,10 +71,8 @@ class Snapshot:
         self.begun = False
         self.ended = None        # the `end` frame of the highest attempt that came
         self.incarnation = 0
-        self.changes_from = None
+        self.changes_from = None  # as `begin` says it; before one came, as `resume` does
         self.keys = {}           # attempt -> key of each of `seqs`, None for a stub, until the end
-        self.covered = None      # how far the store's changes are known without a hole
-        self.hole = None
         self.blocked_removal = False  # a stub without a key forbade the removal at the end
 
     def starts_of_later(self, attempt):
@@ -100,9 +99,18 @@ class Snapshot:
         whole = len(seen) == count and all(seq < count for seq in seen)
         reached = self.ended.get("changes_to")
         if reached is not None:
-            reached = (self.incarnation, *reached)
-            whole = whole and self.covered is not None and self.covered >= reached
+            covered = self.covered()
+            whole = whole and covered is not None and covered >= (self.incarnation, *reached)
         return "complete" if whole else "truncated"
+
+    def covered(self):
+        """How far the store's changes are known without a hole, in whatever order they came. Where
+        `begin` was lost only a chain from the store's very first change proves anything."""
+        covered = self.changes_from if self.begun else None
+        for prev, place in sorted(self.chain, key=lambda link: (link[0] is not None, link)):
+            if prev is None or (covered is not None and prev <= covered):
+                covered = place if covered is None else max(covered, place)
+        return covered
 
 
 class Held:
@@ -203,6 +211,7 @@ class Rebuilder:
         self.snapshots = {}
         self.torn = b""
         self._last_place = None
+        self._chains = {}
 
     # -- first pass: attempts, their starts, key columns
 
@@ -245,8 +254,11 @@ class Rebuilder:
         found = self.snapshots.get(frame["snapshot_id"])
         if found is None:
             found = self.snapshots[frame["snapshot_id"]] = \
-                Snapshot(frame["store"], frame["snapshot_id"])
+                Snapshot(frame["store"], frame["snapshot_id"], self._chain(frame["store"]))
         return found
+
+    def _chain(self, store):
+        return self._chains.setdefault(store, [])
 
     def _store(self, frame):
         name = frame["store"]
@@ -268,13 +280,12 @@ class Rebuilder:
         self._store(frame)
         snapshot = self._snapshot(frame)
         self._attempt(snapshot, frame)
-        snapshot.begun = True
-        snapshot.incarnation = frame.get("incarnation", 0)
-        if frame["kind"] == "begin" or snapshot.changes_from is None:
+        is_begin = frame["kind"] == "begin"
+        if is_begin or not snapshot.begun:
             since = frame.get("changes_from")
+            snapshot.incarnation = frame.get("incarnation", 0)
             snapshot.changes_from = (snapshot.incarnation, *since) if since else None
-        if snapshot.covered is None:
-            snapshot.covered = snapshot.changes_from
+        snapshot.begun = snapshot.begun or is_begin
 
     @staticmethod
     def _attempt(snapshot, frame):
@@ -323,7 +334,9 @@ class Rebuilder:
         store = self._store(frame)
         store.changes += 1
         place = self._place(frame, frame["index"])
-        self._cover(frame, place)
+        prev = frame.get("prev")
+        self._chain(store.name).append(
+            ((frame.get("incarnation", 0), *prev) if prev else None, place))
         if frame["op"] == "truncate":
             self._truncate(store, place)
             return
@@ -372,19 +385,6 @@ class Rebuilder:
             if held.place is None or held.place < place:
                 store.held[key] = Held(place, None)
                 store.stale.discard(key)
-
-    def _cover(self, frame, place):
-        """A change whose `prev` is known moves what is covered on; another leaves a hole."""
-        for snapshot in self.snapshots.values():
-            if snapshot.store != frame["store"] or not snapshot.begun:
-                continue
-            prev = frame.get("prev")
-            prev = (frame.get("incarnation", 0), *prev) if prev else None
-            covered = snapshot.covered
-            if prev is None or (covered is not None and prev <= covered):
-                snapshot.covered = place if covered is None else max(covered, place)
-            elif snapshot.hole is None:
-                snapshot.hole = (covered, prev)
 
     def _end(self, frame, _line):
         store, snapshot = self._store(frame), self._snapshot(frame)
