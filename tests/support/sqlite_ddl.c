@@ -99,8 +99,8 @@ static tide_status look_once(sqlite3 *db, struct tide_sqlite_watch *watch, const
 {
     tide_str nonce = {line, strcspn(line, "\n")};
     TIDE_TRY(tide_sqlite_watch_file(watch, err));
-    TIDE_TRY(tide_sqlite_exec(db, "BEGIN", err));
     TIDE_CLEANUP(tide_sqlite_rollback) sqlite3 *open_db = db;
+    TIDE_TRY(tide_sqlite_exec(open_db, "BEGIN", err));
     return tide_sqlite_watch_look(watch, &nonce, nonce.len > 0, err);
 }
 

@@ -248,7 +248,7 @@ tide_status tide_sqlite_install(sqlite3 *db, tide_str pipeline, tide_str connect
     TIDE_CLEANUP(tide_sqlite_rollback) sqlite3 *open_db = db;
     TIDE_TRY(install_all(&install, pipeline, connection, globs, glob_count, err));
     TIDE_TRY(tide_sqlite_describe(db, pipeline, &install.arena, &installed, &row, err));
-    TIDE_TRY(tide_sqlite_exec(db, "COMMIT", err));
+    TIDE_TRY(tide_sqlite_exec(open_db, "COMMIT", err));
     *ret_tables = tables;
     *ret_installed = installed;
     tables = (struct tide_sqlite_tables){0};

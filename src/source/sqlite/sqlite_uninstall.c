@@ -160,6 +160,6 @@ tide_status tide_sqlite_uninstall(sqlite3 *db, tide_str pipeline, struct tide_fi
 {
     TIDE_TRY(tide_sqlite_begin_write(db, err));
     TIDE_CLEANUP(tide_sqlite_rollback) sqlite3 *open_db = db;
-    TIDE_TRY(uninstall(db, pipeline, findings, err));
-    return tide_sqlite_exec(db, "COMMIT", err);
+    TIDE_TRY(uninstall(open_db, pipeline, findings, err));
+    return tide_sqlite_exec(open_db, "COMMIT", err);
 }
