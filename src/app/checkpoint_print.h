@@ -16,7 +16,8 @@ struct tide_checkpoint_shown {
 
 /**
  * Appends lines: position, phase, when, then tables with their last key, copies, sinks and open
- * requests. Control characters are escaped for the sake of terminals. `arena` is for keys that are read.
+ * requests. Control characters are escaped for the sake of terminals. `arena` is for keys that are
+ * read.
  */
 void tide_checkpoint_print(struct tide_buf *buf, const struct tide_checkpoint_shown *shown,
                            struct tide_arena *arena);
