@@ -15,10 +15,10 @@
 
 #define RECORD ".out.ndjson.tidemark"
 #define NEW                                                                                        \
-    "; append to it (existing: append), replace it (existing: overwrite) or choose another place"
+    "; append to it (--append), replace it (--overwrite) or choose another place"
 #define RESUMED                                                                                    \
-    "; bring it back as it was with its record, or start the copy over with existing: append or "  \
-    "existing: overwrite"
+    "; bring it back as it was with its record, or start anew with another --state and --append or "  \
+    "--overwrite"
 
 static const struct tide_sink_ops *const ops = &tide_file_sink_ops;
 

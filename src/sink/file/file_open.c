@@ -9,10 +9,9 @@
 #include <unistd.h>
 
 #define WAYS_ON_RESUMED                                                                            \
-    "bring it back as it was with its record, or start the copy over with existing: append or "    \
-    "existing: overwrite"
-#define WAYS_ON_NEW                                                                                \
-    "append to it (existing: append), replace it (existing: overwrite) or choose another place"
+    "bring it back as it was with its record, or start anew with another --state and --append or " \
+    "--overwrite"
+#define WAYS_ON_NEW "append to it (--append), replace it (--overwrite) or choose another place"
 
 /* Identities may be long; a message has room for a part. */
 static tide_str shortened(tide_str text)

@@ -132,7 +132,7 @@ static tide_status settle_existing(const struct tide_file_set *set, struct tide_
     }
     return tide_fail(err, TIDE_INVALID,
                      "%s is there, and no record says that it is a copy of ours; append to it "
-                     "(existing: append), replace it (existing: overwrite) or choose another place",
+                     "(--append), replace it (--overwrite) or choose another place",
                      file->path);
 }
 

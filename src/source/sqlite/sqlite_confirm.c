@@ -81,13 +81,13 @@ tide_status tide_sqlite_confirm(struct tide_sqlite_confirm *confirm, sqlite3 *db
     if (start_us < confirm->next_work_us) {
         return tide_fail_retriable(err, TIDE_TIMEOUT, "the last confirm was just now");
     }
-    (void)sqlite3_busy_timeout(db, BUSY_MS);
+    tide_sqlite_set_patience(db, BUSY_MS);
     bool has_more = false;
     tide_status status = work(db, watch, pipeline, nonces, position, &has_more, err);
     if (sqlite3_get_autocommit(db) == 0) {
         (void)sqlite3_exec(db, "ROLLBACK", NULL, NULL, NULL);
     }
-    (void)sqlite3_busy_timeout(db, 0);
+    tide_sqlite_set_patience(db, 0);
     int64_t now_us = tide_clock_monotonic_us();
     int64_t pause_us = PRUNE_SHARE * (now_us - start_us);
     confirm->next_work_us = now_us + (has_more && pause_us < PAUSE_US ? pause_us : PAUSE_US);

@@ -5,6 +5,9 @@
 #include <stdarg.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/clock.h"
 
 void tide_sqlite_db_close(sqlite3 **db)
 {
@@ -45,6 +48,22 @@ static int open_path(const char *path, int flags, sqlite3 **ret_db)
     return sqlite3_open_v2(tide_buf_cstr(&plain), ret_db, flags, NULL);
 }
 
+/* SQLite's own handler waits longer and longer, up to 0.1 s at a time, and starves beside a writer
+ * that takes the lock again at once. */
+static int wait_a_little(void *context, int count)
+{
+    if (count >= (int)(intptr_t)context) {
+        return 0;
+    }
+    (void)usleep(1000);
+    return 1;
+}
+
+void tide_sqlite_set_patience(sqlite3 *db, int wait_ms)
+{
+    (void)sqlite3_busy_handler(db, wait_a_little, (void *)(intptr_t)wait_ms);
+}
+
 tide_status tide_sqlite_db_open(const char *path, enum tide_sqlite_access access,
                                 int busy_timeout_ms, sqlite3 **ret_db, struct tide_error *err)
 {
@@ -54,7 +73,7 @@ tide_status tide_sqlite_db_open(const char *path, enum tide_sqlite_access access
     int rc = open_path(path, flags | SQLITE_OPEN_NOMUTEX, &db);
     if (rc == SQLITE_OK) {
         (void)sqlite3_extended_result_codes(db, 1);
-        (void)sqlite3_busy_timeout(db, busy_timeout_ms);
+        tide_sqlite_set_patience(db, busy_timeout_ms);
         (void)sqlite3_db_config(db, SQLITE_DBCONFIG_TRUSTED_SCHEMA, 0, NULL);
         /* Reads the header: a file that is no database is found here. */
         rc = sqlite3_exec(db, "SELECT count(*) FROM sqlite_schema", NULL, NULL, NULL);
@@ -132,19 +151,17 @@ tide_status tide_sqlite_execf(sqlite3 *db, struct tide_error *err, const char *f
 
 tide_status tide_sqlite_begin_write(sqlite3 *db, struct tide_error *err)
 {
+    int64_t before_us = tide_clock_monotonic_us();
     int rc = sqlite3_exec(db, "BEGIN IMMEDIATE", NULL, NULL, NULL);
     if (rc == SQLITE_OK) {
         return TIDE_OK;
     }
     tide_status status = tide_sqlite_db_fail(db, rc, "taking the write lock", err);
-    int64_t waited_ms = 0;
-    struct tide_error ignored;
-    if (status == TIDE_TIMEOUT &&
-        tide_sqlite_int(db, "PRAGMA busy_timeout", 0, &waited_ms, &ignored) == TIDE_OK) {
+    if (status == TIDE_TIMEOUT) {
         return tide_fail_retriable(err, TIDE_TIMEOUT,
                                    "another process kept the database locked for longer than "
                                    "%.1f s; end its transaction and try again",
-                                   (double)waited_ms / 1000.0);
+                                   (double)(tide_clock_monotonic_us() - before_us) / 1e6);
     }
     return status;
 }

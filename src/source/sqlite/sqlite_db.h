@@ -16,6 +16,10 @@ enum tide_sqlite_access {
     TIDE_SQLITE_READ_WRITE,
 };
 
+/** How long statements wait for another process's lock, about; it is asked for every millisecond.
+ */
+void tide_sqlite_set_patience(sqlite3 *db, int wait_ms);
+
 /**
  * Opens an existing database with `busy_timeout_ms` and looks whether it is one. Extended result
  * codes are on; triggers and schema of the file are not trusted (trusted_schema=OFF).

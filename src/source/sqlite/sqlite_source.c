@@ -14,7 +14,7 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-#define OPEN_BUSY_MS   5000
+#define OPEN_BUSY_MS   20000
 #define CHANGE_BUSY_MS 10000 /* for what needs the write lock: prepare, detach */
 #define POLL_US_MIN    10000
 #define POLL_US_MAX    50000
@@ -167,7 +167,7 @@ static tide_status read_tables(struct tide_source *source, struct tide_error *er
 {
     const struct tide_source_options *options = &source->options;
     struct tide_sqlite_tables tables = {0};
-    (void)sqlite3_busy_timeout(source->db, OPEN_BUSY_MS);
+    tide_sqlite_set_patience(source->db, OPEN_BUSY_MS);
     TIDE_TRY(tide_sqlite_exec(source->db, "BEGIN", err));
     tide_status status = tide_sqlite_tables_read(source->db, options->connection, options->globs,
                                                  options->glob_count, &tables, err);
@@ -201,7 +201,7 @@ static tide_status sqlite_tables(struct tide_source *source,
 static tide_status sqlite_check(struct tide_source *source, struct tide_findings *findings,
                                 struct tide_error *err)
 {
-    (void)sqlite3_busy_timeout(source->db, OPEN_BUSY_MS);
+    tide_sqlite_set_patience(source->db, OPEN_BUSY_MS);
     return tide_sqlite_check(source->db, source->path, &source->options, findings, err);
 }
 
@@ -307,7 +307,7 @@ static tide_status sqlite_prepare(struct tide_source *source, const tide_str *sa
     struct tide_sqlite_installed installed = {0};
     struct tide_sqlite_watch *watch = NULL;
     forget_installation(source);
-    (void)sqlite3_busy_timeout(source->db, CHANGE_BUSY_MS);
+    tide_sqlite_set_patience(source->db, CHANGE_BUSY_MS);
     tide_status status = saved_state == NULL ? install(source, &tables, &installed, err) : TIDE_OK;
     tide_sqlite_nonces_init(&source->nonces, installed.nonce);
     if (status == TIDE_OK) {
@@ -335,7 +335,7 @@ static tide_status sqlite_stream(struct tide_source *source, struct tide_positio
 {
     TIDE_ASSERT(source->is_prepared);
     stop_following(source);
-    (void)sqlite3_busy_timeout(source->db, 0); /* `next` waits by itself */
+    tide_sqlite_set_patience(source->db, 0); /* `next` waits by itself */
     source->poll_us = POLL_US_MIN;
     return tide_sqlite_log_new(source->db, &source->tables, source->watch, &tide_sqlite_log_limits,
                                (int64_t)position.lo, &source->log, err);
@@ -425,7 +425,7 @@ static tide_status sqlite_detach(struct tide_source *source, struct tide_finding
                                  struct tide_error *err)
 {
     forget_installation(source);
-    (void)sqlite3_busy_timeout(source->db, CHANGE_BUSY_MS);
+    tide_sqlite_set_patience(source->db, CHANGE_BUSY_MS);
     return tide_sqlite_uninstall(source->db, source->options.pipeline, findings, err);
 }
 
