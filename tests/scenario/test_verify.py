@@ -2,6 +2,7 @@
 
 import json
 import os
+import sqlite3
 import subprocess
 
 import pytest
@@ -201,3 +202,20 @@ def test_memory_follows_what_was_seen(run, tmp_path):
     result = run("verify", "--all", "a.ndjson", memory=16 * 2**20).check(1)
     assert "200000 rows" in result.out
     assert "18446744073709551615 of 18446744073709551615 seqs are missing" in result.out
+
+
+def test_a_real_copy_is_complete_and_without_any_one_of_its_frames_is_not(run, tmp_path):
+    with sqlite3.connect(tmp_path / "shop.db") as shop:
+        shop.execute("CREATE TABLE orders (id INTEGER PRIMARY KEY, note TEXT)")
+        shop.executemany("INSERT INTO orders VALUES (?, ?)",
+                         [(n, "x" * (5000 if n == 3 else n)) for n in range(12)])
+    shop.close()
+    run("copy", "sqlite:shop.db", "file:whole.ndjson", "--max-record-bytes", "2000").check()
+    lines = (tmp_path / "whole.ndjson").read_text().splitlines(keepends=True)
+    assert "11 rows, 1 stubs" in run("verify", "whole.ndjson").check().out
+    for lost, line in enumerate(lines):
+        (tmp_path / "cut.ndjson").write_text("".join(lines[:lost] + lines[lost + 1:]))
+        kind = json.loads(line)["kind"]
+        result = run("verify", "--json", "cut.ndjson").check(0 if kind == "begin" else 1)
+        status = json.loads(result.out)["status"]
+        assert status == {"begin": "complete", "end": "open"}.get(kind, "truncated")
