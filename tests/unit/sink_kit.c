@@ -163,12 +163,18 @@ static int remove_one(const char *path, const struct stat *st, int type, struct 
     return remove(path);
 }
 
+void kit_remove(const char *path)
+{
+    (void)nftw(path, remove_one, 16, FTW_DEPTH | FTW_PHYS);
+    assert_false(kit_exists(path));
+}
+
 int kit_teardown(void **state)
 {
     assert_int_equal(chdir("/"), 0);
-    int status = nftw(*state, remove_one, 16, FTW_DEPTH | FTW_PHYS);
+    kit_remove(*state);
     free(*state);
-    return status;
+    return 0;
 }
 
 struct tide_sink_options kit_options(const char *place)

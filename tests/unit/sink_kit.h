@@ -58,6 +58,9 @@ void kit_assert_file(const char *path, const char *text);
 void kit_assert_golden(const char *path, const char *golden);
 bool kit_exists(const char *path);
 
+/* Removes a file or a whole directory; fine when it is not there. */
+void kit_remove(const char *path);
+
 /* Dead letters in memory, as text: "store|destination|reason|size|seq or position\n". */
 struct kit_letters {
     struct tide_buf text;

@@ -147,9 +147,12 @@ static void expect_groups(const struct scenario *scenario, const struct golden *
 
 static void remove_copy(const char *place)
 {
-    char command[128];
-    (void)snprintf(command, sizeof(command), "rm -rf %s .%s.tidemark", place, place);
-    assert_int_equal(system(command), 0);
+    char record[128];
+    (void)snprintf(record, sizeof(record), ".%s.tidemark", place);
+    kit_remove(place);
+    if (strchr(place, '/') == NULL) {
+        kit_remove(record);
+    }
 }
 
 /* True when the child died at its call number `step`; false when it came to the end. */
@@ -218,7 +221,7 @@ static void expect_survival(const struct scenario *scenario)
     struct golden golden = {0};
     make_golden(scenario, &golden);
     assert_true(golden.lengths[GROUPS][0] > 256 * 1024);
-    for (uint64_t seed = 0; seed < 6; seed++) {
+    for (uint64_t seed = 0; seed < 4; seed++) {
         assert_true(die_at_every_step(scenario, &golden, seed) > 20);
     }
     free(golden.bytes[0]);
