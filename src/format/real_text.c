@@ -2,6 +2,7 @@
 
 #include "base/status.h"
 
+#include <float.h>
 #include <math.h>
 #include <stdbool.h>
 #include <stdint.h>
@@ -69,6 +70,93 @@ static size_t try_short_decimal(double value, char *to)
     return 0;
 }
 
+/* 10^0 … 10^22: times 53 bits they fit into 128. */
+static unsigned __int128 power_of_ten(unsigned exponent)
+{
+    static const uint64_t powers[] = {1u,
+                                      10u,
+                                      100u,
+                                      1000u,
+                                      10000u,
+                                      100000u,
+                                      1000000u,
+                                      10000000u,
+                                      100000000u,
+                                      1000000000u,
+                                      10000000000u,
+                                      100000000000u,
+                                      1000000000000u,
+                                      10000000000000u,
+                                      100000000000000u,
+                                      1000000000000000u,
+                                      10000000000000000u,
+                                      100000000000000000u};
+    return exponent <= 17 ? powers[exponent]
+                          : (unsigned __int128)powers[17] * powers[exponent - 17];
+}
+
+/* A double apart: `bits` / 2^`shift`. */
+struct parts {
+    uint64_t bits;
+    unsigned shift;
+};
+
+/*
+ * Rounds to `digits` digits, of which `places` stand behind the point, as printf does: exactly, and
+ * ties to even. True when the text reads back: it is nearer to the double than half of the way to
+ * its neighbours, `bits` / 2^shift ± 1 / 2^shift.
+ */
+static bool round_exactly(struct parts parts, unsigned places, uint64_t *ret_digits)
+{
+    unsigned __int128 power = power_of_ten(places);
+    unsigned __int128 scaled = parts.bits * power;
+    unsigned __int128 unit = (unsigned __int128)1 << parts.shift;
+    unsigned __int128 rest = scaled & (unit - 1);
+    uint64_t digits = (uint64_t)(scaled >> parts.shift);
+    if (rest * 2 > unit || (rest * 2 == unit && (digits & 1) != 0)) {
+        digits++;
+        rest = unit - rest;
+    }
+    *ret_digits = digits;
+    return rest * 2 < power;
+}
+
+/*
+ * What put_long_decimal writes, faster: for doubles from 1e-4 to 1e15, which print without an
+ * exponent. 0 when it is none of these, or lies at a bound.
+ */
+static size_t try_long_decimal(double value, char *to)
+{
+    double magnitude = fabs(value);
+    if (!(magnitude >= 1e-4 && magnitude < EXACT_LIMIT)) {
+        return 0;
+    }
+    int exponent = 0;
+    struct parts parts = {.bits = (uint64_t)ldexp(frexp(magnitude, &exponent), DBL_MANT_DIG)};
+    parts.shift = (unsigned)(DBL_MANT_DIG - exponent);
+    if ((parts.bits & (parts.bits - 1)) == 0) {
+        return 0; /* the neighbour below is nearer than the one above */
+    }
+    unsigned places = EXACT_DIGITS + 3; /* of 15 digits when the first one is the fourth place */
+    for (double bound = 1e-3; magnitude >= bound; bound *= 10) {
+        places--;
+    }
+    for (unsigned digits = EXACT_DIGITS; digits <= EXACT_DIGITS + 2; digits++, places++) {
+        uint64_t decimal = 0;
+        bool reads_back = round_exactly(parts, places, &decimal);
+        if (decimal < power_of_ten(digits - 1) || decimal >= power_of_ten(digits)) {
+            return 0;
+        }
+        if (reads_back) {
+            for (; places > 0 && decimal % 10 == 0; places--) {
+                decimal /= 10;
+            }
+            return put_decimal(to, signbit(value) != 0, decimal, places);
+        }
+    }
+    return 0;
+}
+
 /* printf writes the locale's decimal point, which may be several bytes: makes it one `.`. */
 static size_t put_with_point(char *to, const char *printed)
 {
@@ -115,5 +203,8 @@ size_t tide_real_to_text(double value, char ret_text[TIDE_REAL_TEXT_SIZE])
         return put_text(ret_text, value < 0 ? "-Infinity" : "Infinity");
     }
     size_t len = try_short_decimal(value, ret_text);
+    if (len == 0) {
+        len = try_long_decimal(value, ret_text);
+    }
     return len > 0 ? len : put_long_decimal(value, ret_text);
 }

@@ -177,6 +177,31 @@ static void append_value(struct tide_buf *text, struct tide_value value)
     }
 }
 
+void kit_append_column(struct tide_buf *text, sqlite3_stmt *stmt, int column)
+{
+    switch (sqlite3_column_type(stmt, column)) {
+    case SQLITE_INTEGER:
+        tide_buf_printf(text, "i%lld", (long long)sqlite3_column_int64(stmt, column));
+        break;
+    case SQLITE_FLOAT:
+        append_real(text, sqlite3_column_double(stmt, column));
+        break;
+    case SQLITE_TEXT: {
+        const void *bytes = sqlite3_column_text(stmt, column);
+        append_text(text, tide_str_of(bytes, (size_t)sqlite3_column_bytes(stmt, column)));
+        break;
+    }
+    case SQLITE_BLOB: {
+        const void *bytes = sqlite3_column_blob(stmt, column);
+        append_hex(text, 'b', bytes, (size_t)sqlite3_column_bytes(stmt, column));
+        break;
+    }
+    default:
+        tide_buf_append_char(text, 'n');
+        break;
+    }
+}
+
 void kit_append_values(struct tide_buf *text, const struct tide_value *values, size_t count)
 {
     for (size_t i = 0; i < count; i++) {
@@ -262,14 +287,39 @@ const struct tide_relation *kit_relation(struct tide_source *source, const char 
     return NULL;
 }
 
-static void append_chunk(struct tide_buf *text, const struct tide_chunk *chunk,
-                         const struct tide_relation *relation)
+static void read_chunk(struct kit_chunks *chunks, struct tide_chunk_reader *reader)
 {
-    for (size_t i = 0; i < chunk->row_count; i++) {
-        kit_append_values(text, chunk->rows[i], relation->column_count);
-        tide_buf_append_char(text, '\n');
+    struct tide_error err;
+    struct tide_chunk *chunk = &chunks->chunk;
+    struct tide_chunk_request request = {.relation = chunks->relation,
+                                         .after_key = chunks->after,
+                                         .rows_max = chunks->rows_max,
+                                         .bytes_max = 1 << 20};
+    CHECK(tide_sqlite_source_ops.reader_read(reader, &request, chunk, &err), err);
+    assert_true(chunk->is_trusted);
+    assert_int_equal(chunk->visibility.xmin, chunk->position.lo + 1);
+    assert_int_equal(chunk->visibility.xmax, chunk->position.lo + 1);
+    assert_true(chunk->is_last || chunk->last_key != NULL);
+    if (chunk->last_key != NULL) {
+        chunks->after =
+            tide_values_copy(&chunks->arena, chunk->last_key, chunks->relation->key_count);
     }
-    tide_buf_append_char(text, ';');
+    chunks->next_row = 0;
+    chunks->read_count++;
+}
+
+const struct tide_value *kit_next_row(struct kit_chunks *chunks, struct tide_chunk_reader *reader)
+{
+    while (chunks->next_row == chunks->chunk.row_count) {
+        bool is_last = chunks->chunk.is_last;
+        tide_chunk_done(&chunks->chunk);
+        if (is_last) {
+            tide_arena_done(&chunks->arena);
+            return NULL;
+        }
+        read_chunk(chunks, reader);
+    }
+    return chunks->chunk.rows[chunks->next_row++];
 }
 
 char *kit_read_chunks(struct sqlite_kit *kit, const char *table, size_t rows_max)
@@ -277,28 +327,20 @@ char *kit_read_chunks(struct sqlite_kit *kit, const char *table, size_t rows_max
     struct tide_buf text = {0};
     struct tide_error err;
     struct tide_chunk_reader *reader = NULL;
-    const struct tide_relation *relation = kit_relation(kit->source, table);
+    struct kit_chunks chunks = {.relation = kit_relation(kit->source, table), .rows_max = rows_max};
     CHECK(tide_sqlite_source_ops.reader_open(kit->source, &reader, &err), err);
-    CHECK(tide_sqlite_source_ops.reader_remember(reader, relation, &err), err);
-    struct tide_value *after = NULL;
-    struct tide_arena arena = {0};
-    for (bool is_last = false; !is_last;) {
-        struct tide_chunk chunk = {0};
-        struct tide_chunk_request request = {
-            .relation = relation, .after_key = after, .rows_max = rows_max, .bytes_max = 1 << 20};
-        CHECK(tide_sqlite_source_ops.reader_read(reader, &request, &chunk, &err), err);
-        assert_true(chunk.is_trusted);
-        assert_int_equal(chunk.visibility.xmin, chunk.position.lo + 1);
-        assert_int_equal(chunk.visibility.xmax, chunk.position.lo + 1);
-        append_chunk(&text, &chunk, relation);
-        is_last = chunk.is_last;
-        assert_true(is_last || chunk.last_key != NULL);
-        if (chunk.last_key != NULL) {
-            after = tide_values_copy(&arena, chunk.last_key, relation->key_count);
+    CHECK(tide_sqlite_source_ops.reader_remember(reader, chunks.relation, &err), err);
+    size_t read_count = 1;
+    for (const struct tide_value *row; (row = kit_next_row(&chunks, reader)) != NULL;) {
+        for (; read_count < chunks.read_count; read_count++) {
+            tide_buf_append_char(&text, ';');
         }
-        tide_chunk_done(&chunk);
+        kit_append_values(&text, row, chunks.relation->column_count);
+        tide_buf_append_char(&text, '\n');
     }
-    tide_arena_done(&arena);
+    for (; read_count <= chunks.read_count; read_count++) {
+        tide_buf_append_char(&text, ';');
+    }
     tide_sqlite_source_ops.reader_close(reader);
     (void)tide_buf_cstr(&text);
     return text.ptr;

@@ -56,4 +56,20 @@ char *kit_read_chunks(struct sqlite_kit *kit, const char *table, size_t rows_max
 void kit_expect_chunks(struct sqlite_kit *kit, const char *table, size_t rows_max,
                        const char *want);
 
+/* A table that is read in chunks. Give relation and rows_max; the rest is zero. */
+struct kit_chunks {
+    const struct tide_relation *relation;
+    size_t rows_max;
+    struct tide_chunk chunk;
+    struct tide_arena arena;
+    const struct tide_value *after;
+    size_t next_row;
+    size_t read_count; /* chunks so far */
+};
+
+/** The next row, valid until the next call; NULL after the last one (all is freed then). */
+const struct tide_value *kit_next_row(struct kit_chunks *chunks, struct tide_chunk_reader *reader);
+
+/** A column of the row that `stmt` stands on, straight from SQLite. */
+void kit_append_column(struct tide_buf *text, sqlite3_stmt *stmt, int column);
 void kit_append_values(struct tide_buf *text, const struct tide_value *values, size_t count);
