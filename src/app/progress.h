@@ -18,6 +18,7 @@ struct tide_progress_view {
     bool has_line;     /* a bar stands on the terminal's last line */
 };
 
+/** What is shown from now on: bars on a terminal, lines elsewhere, nothing when quiet. */
 void tide_progress_view_init(struct tide_progress_view *view, bool is_quiet);
 
 /** When `show` has something to do next. */

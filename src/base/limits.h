@@ -36,4 +36,4 @@
 
 /* state */
 #define TIDE_CHECKPOINT_INTERVAL_US ((int64_t)1000000) /* while following */
-#define TIDE_CHECKPOINT_BYTES_MAX (64 * TIDE_MIB)
+#define TIDE_CHECKPOINT_BYTES_MAX   (64 * TIDE_MIB)

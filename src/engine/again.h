@@ -26,6 +26,7 @@ void tide_again_done(struct tide_again *again);
 /** Puts the key on the list, waiting (again) to be read. */
 void tide_again_add(struct tide_again *again, const struct tide_value *key, size_t count);
 
+/** Whether the key is on the list, in whatever state. */
 bool tide_again_contains(struct tide_again *again, const struct tide_value *key, size_t count);
 
 /** All waiting keys, copied into `arena`, now being read by chunk number `chunk`. */

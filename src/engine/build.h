@@ -43,6 +43,7 @@ struct tide_build {
     struct tide_build_mark *newest_mark;
 };
 
+/** Sizes at which a batch is closed, and the position that the stream starts from. */
 void tide_build_init(struct tide_build *build, size_t changes_max, size_t bytes_max,
                      struct tide_position start);
 void tide_build_done(struct tide_build *build);

@@ -126,6 +126,7 @@ bool tide_ingest_is_stopping(const struct tide_ingest *ingest);
 /** The waker that stop, and whoever has something for ingest, wakes. */
 struct tide_waker *tide_ingest_waker(struct tide_ingest *ingest);
 
+/** Counters that ingest keeps up to date; any thread may read them until ingest is freed. */
 const struct tide_ingest_stats *tide_ingest_stats(const struct tide_ingest *ingest);
 
 /** Position reached, for messages. */

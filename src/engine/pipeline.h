@@ -62,6 +62,7 @@ tide_status tide_pipeline_open(const struct tide_pipeline_options *options,
 /** Stops what runs, at once, and frees. NULL is fine. */
 void tide_pipeline_free(struct tide_pipeline *pipeline);
 
+/** What open found in the state directory. */
 enum tide_pipeline_found tide_pipeline_found(const struct tide_pipeline *pipeline);
 /** The name under which its things in the source are kept. */
 const char *tide_pipeline_name(const struct tide_pipeline *pipeline);
@@ -95,6 +96,7 @@ tide_status tide_pipeline_detach(struct tide_pipeline *pipeline, struct tide_fin
 /** Rows that the tables may have, by the source; 0: it cannot tell. */
 uint64_t tide_pipeline_estimated_rows(const struct tide_pipeline *pipeline);
 
+/** Counters of ingest, kept up to date, and of the sinks, as they are now. */
 const struct tide_ingest_stats *tide_pipeline_stats(const struct tide_pipeline *pipeline);
 void tide_pipeline_counts(struct tide_pipeline *pipeline, struct tide_sink_counts *ret_counts);
 /** The sinks' engine states, for messages: the first one that waits or failed; false: all run. */

@@ -16,12 +16,13 @@ INSTEAD = {
     "job": "copy or request",
     "queue": "lane",
 }
-# An option of the envelope's public layout that we take over by its name.
-TAKEN_OVER = re.compile(r"max_dlq_bytes")
+# An option of the envelope's public layout that we take over by its name; what terminals have.
+TAKEN_OVER = re.compile(r"max_dlq_bytes|terminal's cursor")
 CODE_QUOTES = re.compile(r"`[^`]*`")
 WORD = re.compile(r"(?<![A-Za-z])(connector|dlq|cursor|job)s?(?![A-Za-z])", re.I)
-# "queue" has uses of its own in prose; a name that we coin has none.
-COINED = re.compile(r"\btide_(?:\w+_)?(queue)s?(?:_\w+)?\b", re.I)
+# "queue" has uses of its own in prose and as a verb; a name that we coin for a thing has none.
+COINED = re.compile(r"\btide_(?:\w+_)?(queue)s?(?:_(?:size|bytes|items|count|max|push|pop)\w*)?\b",
+                    re.I)
 PATHS = ("src/**/*.c", "src/**/*.h", "docs/**/*.md", "*.md")
 
 

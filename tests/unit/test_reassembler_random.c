@@ -150,7 +150,8 @@ static bool model_is_void(const struct model *model, const struct model_frame *f
     return false;
 }
 
-/* Where the changes are proven from: the earliest opening, if nothing that counts came before it. */
+/* Where the changes are proven from: the earliest opening, if nothing that counts came before it.
+ */
 static unsigned model_changes_from(const struct model *model)
 {
     int end = highest_attempt(model, TIDE_FRAME_END);
