@@ -1,5 +1,7 @@
 #include "sqlite_random.h"
 
+#include <string.h>
+
 #define COUNT(array)        (sizeof(array) / sizeof((array)[0]))
 #define PICK(random, array) ((array)[random_below(random, COUNT(array))])
 
@@ -125,7 +127,7 @@ void random_append_table(struct sqlite_random *random, size_t table, struct tide
     const char *clause = PICK(random, clauses);
     tide_buf_printf(sql, "CREATE TABLE t%zu(", table + 1);
     add_with_clause(sql, kind->columns, clause);
-    add_other_columns(random, sql, kind->tail[1] == 'S');
+    add_other_columns(random, sql, strcmp(kind->tail, " STRICT") == 0);
     add_with_clause(sql, kind->constraint, clause);
     add(sql, ")");
     add(sql, kind->tail);
@@ -175,7 +177,7 @@ static void add_update(struct sqlite_random *random, const struct kind *kind, si
                        const char *conflict, struct tide_buf *sql)
 {
     tide_buf_printf(sql, "UPDATE%s t%zu SET ", conflict, table + 1);
-    bool has_rowid = kind->tail[1] != 'W';
+    bool has_rowid = strcmp(kind->tail, " WITHOUT ROWID") != 0;
     if (has_rowid && random_below(random, 12) == 0) {
         tide_buf_printf(sql, "_rowid_ = %zu", random_below(random, 6));
     } else {

@@ -256,6 +256,36 @@ static void chunks_of_an_empty_table_are_one_that_is_last(void **state)
     kit_done(&kit);
 }
 
+/* Looking for the rows with a NULL may take several chunks, some of them without a row. */
+static void chunks_of_a_large_nullable_table_bring_each_row_once(void **state)
+{
+    (void)state;
+    for (size_t mode = 0; mode < MODES; mode++) {
+        struct sqlite_kit kit;
+        struct tide_error err;
+        struct tide_chunk_reader *reader = NULL;
+        kit_init(&kit, modes[mode]);
+        kit_sql(&kit,
+                "CREATE TABLE t(a, b, PRIMARY KEY (a, b));"
+                "WITH n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 60000)"
+                " INSERT INTO t SELECT i, CASE WHEN i % 10000 = 0 THEN NULL ELSE 0 END FROM n");
+        kit_follow(&kit);
+        struct kit_chunks chunks = {.relation = kit_relation(kit.source, "t"), .rows_max = 5000};
+        assert_int_equal(OPS.reader_open(kit.source, &reader, &err), TIDE_OK);
+        size_t nulls = 0;
+        size_t others = 0;
+        for (const struct tide_value *row; (row = kit_next_row(&chunks, reader)) != NULL;) {
+            nulls += row[1].kind == TIDE_VALUE_NULL;
+            others += row[1].kind != TIDE_VALUE_NULL;
+            assert_true(others == 0 || nulls == 6);
+        }
+        assert_int_equal(nulls, 6);
+        assert_int_equal(others, 60000 - 6);
+        OPS.reader_close(reader);
+        kit_done(&kit);
+    }
+}
+
 /* One read with what the request asks for beside the relation. */
 static tide_status read_once(struct sqlite_kit *kit, struct tide_chunk_reader *reader,
                              struct tide_chunk_request request, const char *want, bool want_last)
@@ -348,6 +378,7 @@ int main(void)
         cmocka_unit_test(tables_without_a_key_go_by_rowid),
         cmocka_unit_test(chunks_go_by_key_whatever_the_index_is),
         cmocka_unit_test(chunks_of_an_empty_table_are_one_that_is_last),
+        cmocka_unit_test(chunks_of_a_large_nullable_table_bring_each_row_once),
         cmocka_unit_test(reader_reads_keys_again_and_ends_early),
         cmocka_unit_test(stream_again_from_an_earlier_position_brings_the_same),
     };

@@ -42,6 +42,9 @@ struct reading {
     size_t bytes;
     int64_t until_us;
     bool is_ended; /* early: the range goes on */
+    /* among rows with a NULL in their key: the last row without one that was met, if any */
+    bool has_marker;
+    int64_t marker;
 };
 
 static int on_busy(void *context, int count)
@@ -195,14 +198,43 @@ static size_t add_row(struct reading *reading, sqlite3_stmt *stmt)
            tide_sqlite_row_values(stmt, reading->table, &chunk->arena, row);
 }
 
+static bool is_late(const struct reading *reading)
+{
+    return reading->until_us != TIDE_NO_DEADLINE && tide_clock_monotonic_us() >= reading->until_us;
+}
+
 static bool must_end(const struct reading *reading)
 {
-    if (reading->bytes > reading->request->bytes_max) {
-        return true;
+    return reading->bytes > reading->request->bytes_max ||
+           (reading->chunk->row_count % ROWS_PER_CLOCK == 0 && is_late(reading));
+}
+
+/* A row that only shows how far the search for rows with a NULL in their key is. */
+static bool is_marker(const struct reading *reading, sqlite3_stmt *stmt)
+{
+    const struct tide_sqlite_table *table = reading->table;
+    if (stmt != reading->reader->selects[TIDE_SQLITE_NULLS]) {
+        return false;
     }
-    return reading->until_us != TIDE_NO_DEADLINE &&
-           reading->chunk->row_count % ROWS_PER_CLOCK == 0 &&
-           tide_clock_monotonic_us() >= reading->until_us;
+    for (size_t i = 0; i < table->key_count; i++) {
+        if (sqlite3_column_type(stmt, (int)table->key_columns[i]) == SQLITE_NULL) {
+            return false;
+        }
+    }
+    return true;
+}
+
+static void take_row(struct reading *reading, sqlite3_stmt *stmt)
+{
+    reading->has_marker = is_marker(reading, stmt);
+    if (reading->has_marker) {
+        reading->marker =
+            sqlite3_column_int64(stmt, (int)reading->table->relation->column_count - 1);
+        reading->is_ended = is_late(reading);
+    } else {
+        reading->bytes += add_row(reading, stmt);
+        reading->is_ended = must_end(reading);
+    }
 }
 
 /* The rows of one bound statement, of which the last parameter is the limit. `ret_is_done`: it had
@@ -212,8 +244,9 @@ static tide_status read_rows(struct reading *reading, sqlite3_stmt *stmt, bool *
 {
     size_t rows_max = reading->request->rows_max;
     size_t limit = rows_max - reading->chunk->row_count;
+    bool has_markers = stmt == reading->reader->selects[TIDE_SQLITE_NULLS];
     (void)sqlite3_bind_int64(stmt, sqlite3_bind_parameter_count(stmt),
-                             limit > INT64_MAX ? INT64_MAX : (int64_t)limit);
+                             has_markers || limit > INT64_MAX ? -1 : (int64_t)limit);
     tide_status status = TIDE_OK;
     bool has_row = true;
     while (reading->chunk->row_count < rows_max && !reading->is_ended) {
@@ -221,8 +254,7 @@ static tide_status read_rows(struct reading *reading, sqlite3_stmt *stmt, bool *
         if (status != TIDE_OK || !has_row) {
             break;
         }
-        reading->bytes += add_row(reading, stmt);
-        reading->is_ended = must_end(reading);
+        take_row(reading, stmt);
     }
     (void)sqlite3_reset(stmt);
     *ret_is_done = status == TIDE_OK && !has_row;
@@ -276,7 +308,9 @@ static tide_status read_by_key(struct reading *reading, const struct tide_value 
     return read_rows(reading, stmt, ret_is_done, err);
 }
 
-/* The phase of rows with a NULL in their key, when it is not over, then the others. */
+/* The phase of rows with a NULL in their key, when it is not over, then the others. The first phase
+ * may end early without any row: last_key is then one that no row has, behind what was looked at.
+ */
 static tide_status read_nullable(struct reading *reading, bool *ret_is_done, struct tide_error *err)
 {
     const struct tide_sqlite_table *table = reading->table;
@@ -306,8 +340,12 @@ static tide_status read_range(struct reading *reading, struct tide_error *err)
     } else {
         TIDE_TRY(read_by_key(reading, after, &chunk->is_last, err));
     }
-    if (chunk->row_count > 0) {
-        struct tide_value *key = tide_arena_alloc(&chunk->arena, relation->key_count, sizeof(*key));
+    struct tide_value *key = tide_arena_alloc(&chunk->arena, relation->key_count, sizeof(*key));
+    if (reading->has_marker && reading->is_ended) {
+        memset(key, 0, relation->key_count * sizeof(*key)); /* NULL, the rowid last */
+        key[relation->key_count - 1] = tide_sqlite_integer_value(reading->marker, &chunk->arena);
+        chunk->last_key = key;
+    } else if (chunk->row_count > 0) {
         tide_relation_key_of(relation, chunk->rows[chunk->row_count - 1], key);
         chunk->last_key = key;
     }

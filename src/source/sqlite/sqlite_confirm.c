@@ -2,6 +2,7 @@
 
 #include "base/clock.h"
 #include "source/sqlite/sqlite_db.h"
+#include "source/sqlite/sqlite_log.h"
 
 #define BUSY_MS     50
 #define PAUSE_US    1000000 /* between two confirms */
@@ -87,7 +88,7 @@ tide_status tide_sqlite_confirm(struct tide_sqlite_confirm *confirm, sqlite3 *db
     if (sqlite3_get_autocommit(db) == 0) {
         (void)sqlite3_exec(db, "ROLLBACK", NULL, NULL, NULL);
     }
-    tide_sqlite_set_patience(db, 0);
+    tide_sqlite_set_patience(db, TIDE_SQLITE_LOG_PATIENCE_MS);
     int64_t now_us = tide_clock_monotonic_us();
     int64_t pause_us = PRUNE_SHARE * (now_us - start_us);
     confirm->next_work_us = now_us + (has_more && pause_us < PAUSE_US ? pause_us : PAUSE_US);

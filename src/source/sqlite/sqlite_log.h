@@ -20,6 +20,10 @@
 #include <sqlite3.h>
 #include <stdint.h>
 
+/* How long a slice waits for a writer's lock, in milliseconds: long enough to get in between two
+ * commits of a writer that never rests, short enough not to keep a waker waiting. */
+#define TIDE_SQLITE_LOG_PATIENCE_MS 20
+
 struct tide_sqlite_log;
 
 struct tide_sqlite_log_limits {
@@ -49,8 +53,8 @@ bool tide_sqlite_log_take(struct tide_sqlite_log *log, struct tide_arena *arena,
 /**
  * Reads the next slice, when nothing is at hand: of the range that was begun, or of a new one when
  * another connection has committed since. `nonces` are those that our pipeline's row may have.
- * Errors: TIDE_TIMEOUT nothing new, or a writer holds the lock; TIDE_STALE from the watch; others
- * from SQLite, after which the log is freed.
+ * Errors: TIDE_TIMEOUT nothing new, or (retriable) a writer holds the lock; TIDE_STALE from the
+ * watch; others from SQLite, after which the log is freed.
  */
 tide_status tide_sqlite_log_read(struct tide_sqlite_log *log, const tide_str *nonces,
                                  size_t nonce_count, struct tide_error *err);

@@ -124,6 +124,11 @@ static void add_nulls(struct writer *writer)
 {
     add(writer, "(");
     add_null_test(writer, " IS NULL", " OR ");
+    if (writer->table->key_count > 1) {
+        add(writer, " OR (");
+        add_column(writer, writer->table->rowid_name);
+        tide_buf_printf(&writer->sql, " & %d) = 0", TIDE_SQLITE_NULLS_MARKER);
+    }
     add(writer, ") AND ");
     add_order_by_rowid(writer);
 }

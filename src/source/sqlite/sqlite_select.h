@@ -9,12 +9,17 @@
 
 #include <sqlite3.h>
 
+/* No index leads to the rows with a NULL in a key of several columns: all are looked at. That the
+ * reader may stop on the way, TIDE_SQLITE_NULLS then also brings the rows, with or without a NULL,
+ * whose rowid has none of these bits. */
+#define TIDE_SQLITE_NULLS_MARKER 4095
+
 enum tide_sqlite_select {
     TIDE_SQLITE_BY_KEY,     /* one row: ?1… the key's columns in key order */
     TIDE_SQLITE_BY_ROWID,   /* one row: ?1 the rowid */
     TIDE_SQLITE_FROM_START, /* ?1 limit; rows with a NULL in the key are left out */
     TIDE_SQLITE_AFTER_KEY,  /* ?1… the key's columns, then the limit; NULLs left out */
-    TIDE_SQLITE_NULLS,      /* rows with a NULL in the key from rowid ?1 on, ?2 limit */
+    TIDE_SQLITE_NULLS,      /* rows with a NULL in the key from rowid ?1 on, ?2 limit; see below */
     TIDE_SQLITE_FROM_ROWID, /* all rows from rowid ?1 on, ?2 limit */
     TIDE_SQLITE_SELECTS
 };

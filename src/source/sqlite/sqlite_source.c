@@ -335,7 +335,7 @@ static tide_status sqlite_stream(struct tide_source *source, struct tide_positio
 {
     TIDE_ASSERT(source->is_prepared);
     stop_following(source);
-    tide_sqlite_set_patience(source->db, 0); /* `next` waits by itself */
+    tide_sqlite_set_patience(source->db, TIDE_SQLITE_LOG_PATIENCE_MS);
     source->poll_us = POLL_US_MIN;
     return tide_sqlite_log_new(source->db, &source->tables, source->watch, &tide_sqlite_log_limits,
                                (int64_t)position.lo, &source->log, err);
@@ -388,10 +388,14 @@ static tide_status sqlite_next(struct tide_source *source, struct tide_arena *ar
             return TIDE_OK;
         }
         tide_status status = read_log(source, err);
-        if (status == TIDE_OK) {
+        if (status == TIDE_OK || err->retriable) { /* retriable: locked, there may be more soon */
             source->poll_us = POLL_US_MIN;
-        } else if (status != TIDE_TIMEOUT || tide_clock_monotonic_us() >= deadline_us ||
-                   !wait_for_look(source, waker, deadline_us)) {
+        }
+        if (status == TIDE_OK) {
+            continue;
+        }
+        if (status != TIDE_TIMEOUT || tide_clock_monotonic_us() >= deadline_us ||
+            !wait_for_look(source, waker, deadline_us)) {
             return status;
         }
     }
