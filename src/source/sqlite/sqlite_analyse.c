@@ -154,27 +154,11 @@ static void find_named_columns(struct tide_sqlite_table *table, struct tide_sqli
     part->column_names = named;
 }
 
-static void read_part(struct tide_sqlite_table *table, sqlite3_stmt *stmt,
-                      const struct tide_sqlite_index_text *text, size_t place,
-                      struct tide_sqlite_part *ret_part)
-{
-    *ret_part = (struct tide_sqlite_part){
-        .column = sqlite3_column_int(stmt, 0),
-        .collation = copy_column(&table->arena, stmt, 1),
-    };
-    if (ret_part->column == TIDE_SQLITE_PART_EXPRESSION && place < text->term_count) {
-        ret_part->expression = tide_sqlite_expression_text(text->terms[place], column_names(table),
-                                                           table->column_count, &table->arena);
-        find_named_columns(table, ret_part);
-    }
-}
-
 #define PARTS_SQL(what)                                                                            \
     "SELECT " what " FROM pragma_index_xinfo(?1, 'main') WHERE \"key\" ORDER BY seqno"
 
 static tide_status read_parts(sqlite3 *db, struct tide_sqlite_table *table,
-                              struct tide_sqlite_index *index,
-                              const struct tide_sqlite_index_text *text, struct tide_error *err)
+                              struct tide_sqlite_index *index, struct tide_error *err)
 {
     size_t count = 0;
     TIDE_TRY(count_rows(db, PARTS_SQL("count(*)"), index->name, &count, err));
@@ -188,7 +172,10 @@ static tide_status read_parts(sqlite3 *db, struct tide_sqlite_table *table,
             break;
         }
         struct tide_sqlite_part *part = &index->parts[index->part_count];
-        read_part(table, stmt, text, index->part_count, part);
+        *part = (struct tide_sqlite_part){
+            .column = sqlite3_column_int(stmt, 0),
+            .collation = copy_column(&table->arena, stmt, 1),
+        };
         if (part->column < TIDE_SQLITE_PART_EXPRESSION ||
             part->column >= (int32_t)table->column_count) {
             return tide_fail(err, TIDE_CORRUPT, "index %.*s names a column that is not there",
@@ -199,10 +186,27 @@ static tide_status read_parts(sqlite3 *db, struct tide_sqlite_table *table,
     return TIDE_OK;
 }
 
-/* Slices the index's own text; indexes of constraints have none and need none. */
+/* Fills what no PRAGMA tells from the index's own text. */
+static void take_index_text(struct tide_sqlite_table *table, struct tide_sqlite_index *index,
+                            const struct tide_sqlite_index_text *text)
+{
+    const tide_str *names = column_names(table);
+    for (size_t i = 0; i < index->part_count && i < text->term_count; i++) {
+        struct tide_sqlite_part *part = &index->parts[i];
+        if (part->column == TIDE_SQLITE_PART_EXPRESSION) {
+            part->expression = tide_sqlite_expression_text(text->terms[i], names,
+                                                           table->column_count, &table->arena);
+            find_named_columns(table, part);
+        }
+    }
+    if (text->where.ptr != NULL) {
+        index->where =
+            tide_sqlite_expression_text(text->where, names, table->column_count, &table->arena);
+    }
+}
+
 static tide_status read_index_text(sqlite3 *db, struct tide_sqlite_table *table,
-                                   struct tide_sqlite_index *index, bool is_partial,
-                                   struct tide_sqlite_index_text *ret_text, struct tide_error *err)
+                                   struct tide_sqlite_index *index, struct tide_error *err)
 {
     TIDE_CLEANUP(tide_sqlite_stmt_done) sqlite3_stmt *stmt = NULL;
     TIDE_TRY(prepare_for(db,
@@ -211,15 +215,20 @@ static tide_status read_index_text(sqlite3 *db, struct tide_sqlite_table *table,
     bool is_row = false;
     TIDE_TRY(tide_sqlite_step(stmt, &is_row, err));
     tide_str sql = is_row ? copy_column(&table->arena, stmt, 0) : (tide_str){NULL, 0};
-    if (sql.ptr == NULL) {
-        return TIDE_OK;
-    }
-    TIDE_TRY(tide_sqlite_index_text(sql, &table->arena, ret_text, err));
-    if (is_partial && ret_text->where.ptr != NULL) {
-        index->where = tide_sqlite_expression_text(ret_text->where, column_names(table),
-                                                   table->column_count, &table->arena);
-    }
+    struct tide_sqlite_index_text text = {0};
+    TIDE_TRY(tide_sqlite_index_text(sql, &table->arena, &text, err));
+    take_index_text(table, index, &text);
     return TIDE_OK;
+}
+
+static bool has_expression(const struct tide_sqlite_index *index)
+{
+    for (size_t i = 0; i < index->part_count; i++) {
+        if (index->parts[i].column == TIDE_SQLITE_PART_EXPRESSION) {
+            return true;
+        }
+    }
+    return false;
 }
 
 static tide_status read_index(sqlite3 *db, struct tide_sqlite_table *table, sqlite3_stmt *stmt,
@@ -231,9 +240,10 @@ static tide_status read_index(sqlite3 *db, struct tide_sqlite_table *table, sqli
         .name = copy_column(&table->arena, stmt, 0),
         .is_primary = tide_str_equal(origin, TIDE_STR("pk")),
     };
-    struct tide_sqlite_index_text text = {0};
-    TIDE_TRY(read_index_text(db, table, index, sqlite3_column_int(stmt, 3) != 0, &text, err));
-    return read_parts(db, table, index, &text, err);
+    bool is_partial = sqlite3_column_int(stmt, 3) != 0;
+    TIDE_TRY(read_parts(db, table, index, err));
+    bool needs_text = is_partial || has_expression(index);
+    return needs_text ? read_index_text(db, table, index, err) : TIDE_OK;
 }
 
 static tide_status read_indexes(sqlite3 *db, struct tide_sqlite_table *table,

@@ -10,12 +10,14 @@
 struct install {
     sqlite3 *db;
     struct tide_arena arena;
-    struct tide_sqlite_tables *tables; /* those that can be followed */
-    int64_t last;                      /* the log's last id: no marks come while we hold the lock */
+    struct tide_sqlite_present present; /* triggers before anything is made */
+    struct tide_sqlite_tables *tables;  /* those that can be followed */
+    int64_t last; /* the log's last id: no marks come while we hold the lock */
 };
 
 static void install_done(struct install *install)
 {
+    tide_sqlite_present_done(&install->present);
     tide_arena_done(&install->arena);
 }
 
@@ -142,7 +144,9 @@ static tide_status widen_log(struct install *install, struct tide_error *err)
 static tide_status make_triggers(struct install *install, const struct tide_sqlite_table *table,
                                  struct tide_error *err)
 {
-    TIDE_TRY(tide_sqlite_triggers_drop(install->db, table->number, err));
+    if (tide_sqlite_present_has(&install->present, table->number)) {
+        TIDE_TRY(tide_sqlite_triggers_drop(install->db, table->number, err));
+    }
     struct tide_sqlite_trigger triggers[TIDE_SQLITE_TRIGGERS_MAX];
     size_t count = tide_sqlite_triggers_make(table, &install->arena, triggers);
     for (size_t i = 0; i < count; i++) {
@@ -188,9 +192,9 @@ static tide_status install_table(struct install *install, struct tide_sqlite_tab
     }
     tide_str digest;
     tide_str misfit;
-    enum tide_sqlite_fit fit = TIDE_SQLITE_FIT;
     TIDE_TRY(registered_digest(install, table->number, &digest, err));
-    TIDE_TRY(tide_sqlite_triggers_fit(install->db, table, &install->arena, &fit, &misfit, err));
+    enum tide_sqlite_fit fit =
+        tide_sqlite_triggers_fit(&install->present, table, &install->arena, &misfit);
     if (fit == TIDE_SQLITE_FIT && tide_str_equal(digest, tide_str_from(table->digest))) {
         return TIDE_OK;
     }
@@ -226,6 +230,7 @@ static tide_status install_all(struct install *install, tide_str pipeline, tide_
         tide_sqlite_tables_read(install->db, connection, globs, glob_count, install->tables, err));
     TIDE_TRY(keep_followed(install->tables, err));
     TIDE_TRY(widen_log(install, err));
+    TIDE_TRY(tide_sqlite_present_read(install->db, &install->present, err));
     for (size_t i = 0; i < install->tables->count; i++) {
         TIDE_TRY(install_table(install, install->tables->items[i], err));
     }

@@ -2,7 +2,6 @@
 
 #include "base/buf.h"
 #include "source/sqlite/sqlite_db.h"
-#include "source/sqlite/sqlite_tokens.h"
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -127,126 +126,6 @@ bool tide_sqlite_numbers_hold(tide_str numbers, int64_t number)
     char wanted[24];
     int len = snprintf(wanted, sizeof(wanted), ",%" PRId64 ",", number);
     return numbers.len > 0 && memmem(numbers.ptr, numbers.len, wanted, (size_t)len) != NULL;
-}
-
-/* What the table's triggers in the schema say, against `wanted`. */
-struct comparison {
-    const struct tide_sqlite_table *table;
-    const struct tide_sqlite_trigger *wanted;
-    size_t wanted_count;
-    bool is_found[TIDE_SQLITE_TRIGGERS_MAX];
-    size_t found_count;
-    int64_t own_rowid;   /* of ai in sqlite_schema: triggers fire from the highest down */
-    int64_t other_rowid; /* of the youngest AFTER INSERT trigger that is not ours */
-    tide_str other_name;
-    enum tide_sqlite_fit fit;
-    tide_str misfit;
-};
-
-static const struct tide_sqlite_trigger *find_wanted(const struct comparison *comparison,
-                                                     tide_str name)
-{
-    for (size_t i = 0; i < comparison->wanted_count; i++) {
-        if (tide_str_equal(comparison->wanted[i].name, name)) {
-            return &comparison->wanted[i];
-        }
-    }
-    return NULL;
-}
-
-static void compare_own(struct comparison *comparison, tide_str name, tide_str table, tide_str sql,
-                        struct tide_arena *arena)
-{
-    const struct tide_sqlite_trigger *wanted = find_wanted(comparison, name);
-    if (wanted != NULL && tide_str_equal(table, comparison->table->name) &&
-        tide_str_equal(wanted->sql, sql)) {
-        comparison->is_found[wanted - comparison->wanted] = true;
-        comparison->found_count++;
-        return;
-    }
-    comparison->fit = TIDE_SQLITE_FIT_OTHER;
-    comparison->misfit = tide_arena_str(arena, name);
-}
-
-static bool is_own(const struct comparison *comparison, tide_str name)
-{
-    char prefix[48];
-    int len = snprintf(prefix, sizeof(prefix), TIDE_SQLITE_PREFIX "%" PRId64 "_",
-                       comparison->table->number);
-    return tide_str_starts_with(name, tide_str_of(prefix, (size_t)len));
-}
-
-static tide_status compare_rows(sqlite3_stmt *stmt, struct comparison *comparison,
-                                struct tide_arena *arena, struct tide_error *err)
-{
-    bool is_row = false;
-    for (;;) {
-        TIDE_TRY(tide_sqlite_step(stmt, &is_row, err));
-        if (!is_row) {
-            return TIDE_OK;
-        }
-        tide_str name = tide_sqlite_column_str(stmt, 1);
-        tide_str table = tide_sqlite_column_str(stmt, 2);
-        tide_str sql = tide_sqlite_column_str(stmt, 3);
-        bool is_insert = tide_sqlite_is_after_insert(sql);
-        if (is_own(comparison, name)) {
-            compare_own(comparison, name, table, sql, arena);
-            comparison->own_rowid =
-                is_insert ? sqlite3_column_int64(stmt, 0) : comparison->own_rowid;
-        } else if (is_insert && tide_str_equal(table, comparison->table->name) &&
-                   !tide_str_starts_with(name, TIDE_STR(TIDE_SQLITE_PREFIX))) {
-            comparison->other_rowid = sqlite3_column_int64(stmt, 0);
-            comparison->other_name = tide_arena_str(arena, name);
-        }
-    }
-}
-
-static tide_str first_missing(const struct comparison *comparison)
-{
-    for (size_t i = 0; i < comparison->wanted_count; i++) {
-        if (!comparison->is_found[i]) {
-            return comparison->wanted[i].name;
-        }
-    }
-    return TIDE_STR("");
-}
-
-static void judge(struct comparison *comparison)
-{
-    if (comparison->fit != TIDE_SQLITE_FIT) {
-        return;
-    }
-    if (comparison->found_count < comparison->wanted_count) {
-        comparison->fit = TIDE_SQLITE_FIT_MISSING;
-        comparison->misfit = first_missing(comparison);
-    } else if (comparison->other_rowid > comparison->own_rowid) {
-        comparison->fit = TIDE_SQLITE_FIT_NOT_LAST;
-        comparison->misfit = comparison->other_name;
-    }
-}
-
-tide_status tide_sqlite_triggers_fit(sqlite3 *db, const struct tide_sqlite_table *table,
-                                     struct tide_arena *arena, enum tide_sqlite_fit *ret_fit,
-                                     tide_str *ret_name, struct tide_error *err)
-{
-    struct tide_sqlite_trigger wanted[TIDE_SQLITE_TRIGGERS_MAX];
-    struct comparison comparison = {.table = table, .wanted = wanted};
-    comparison.wanted_count = tide_sqlite_triggers_make(table, arena, wanted);
-    TIDE_CLEANUP(tide_sqlite_stmt_done) sqlite3_stmt *stmt = NULL;
-    TIDE_TRY(tide_sqlite_prepare(db,
-                                 TIDE_STR("SELECT rowid, name, tbl_name, sql FROM "
-                                          "main.sqlite_schema WHERE type = 'trigger' AND "
-                                          "(tbl_name = ?1 OR name GLOB ?2) ORDER BY rowid"),
-                                 &stmt, err));
-    char own[48];
-    (void)snprintf(own, sizeof(own), TIDE_SQLITE_PREFIX "%" PRId64 "_*", table->number);
-    tide_sqlite_bind_str(stmt, 1, table->name);
-    tide_sqlite_bind_str(stmt, 2, tide_str_from(own));
-    TIDE_TRY(compare_rows(stmt, &comparison, arena, err));
-    judge(&comparison);
-    *ret_fit = comparison.fit;
-    *ret_name = comparison.misfit;
-    return TIDE_OK;
 }
 
 tide_status tide_sqlite_triggered_table(sqlite3 *db, int64_t number, struct tide_arena *arena,

@@ -4,6 +4,7 @@
  */
 #pragma once
 
+#include "base/map.h"
 #include "base/status.h"
 #include "source/sqlite/sqlite_install.h"
 #include "source/sqlite/sqlite_triggers.h"
@@ -36,18 +37,35 @@ tide_status tide_sqlite_pipeline_find(sqlite3 *db, tide_str name, struct tide_ar
 /** Whether `numbers` (",1,4,") holds the number. */
 bool tide_sqlite_numbers_hold(tide_str numbers, int64_t number);
 
+/* The triggers that are in the schema, read once for all tables. */
+struct tide_sqlite_present {
+    struct tide_arena arena;
+    struct tide_map ours;     /* by name: struct tide_sqlite_present_trigger, ours alone */
+    struct tide_map counts;   /* by "_tidemark_<number>_": how many ours are of that number */
+    struct tide_map youngest; /* by table: the youngest AFTER INSERT trigger that is not ours */
+};
+
+/** Reads them. Free with tide_sqlite_present_done; `{0}` is empty. */
+tide_status tide_sqlite_present_read(sqlite3 *db, struct tide_sqlite_present *ret_present,
+                                     struct tide_error *err);
+void tide_sqlite_present_done(struct tide_sqlite_present *present);
+
+/** Whether there is any trigger of ours of that number. */
+bool tide_sqlite_present_has(const struct tide_sqlite_present *present, int64_t number);
+
 /* How a table's triggers in the database compare with those that its shape needs. */
 enum tide_sqlite_fit {
     TIDE_SQLITE_FIT,
-    TIDE_SQLITE_FIT_MISSING,  /* one is not there, or is on another table */
-    TIDE_SQLITE_FIT_OTHER,    /* one has another text, or there is one too many */
+    TIDE_SQLITE_FIT_MISSING,  /* one is not there */
+    TIDE_SQLITE_FIT_OTHER,    /* one has another text or table, or there is one too many */
     TIDE_SQLITE_FIT_NOT_LAST, /* another AFTER INSERT trigger is younger than ours: fires first */
 };
 
-/** Compares. `ret_name` (in `arena`) is the trigger that does not fit. */
-tide_status tide_sqlite_triggers_fit(sqlite3 *db, const struct tide_sqlite_table *table,
-                                     struct tide_arena *arena, enum tide_sqlite_fit *ret_fit,
-                                     tide_str *ret_name, struct tide_error *err);
+/** Compares. `ret_name` (in `arena` or `present`) is the trigger that does not fit; it may be
+ * empty. */
+enum tide_sqlite_fit tide_sqlite_triggers_fit(const struct tide_sqlite_present *present,
+                                              const struct tide_sqlite_table *table,
+                                              struct tide_arena *arena, tide_str *ret_name);
 
 /** The table on which our trigger `ad` of that number is now, copied into `arena`; ptr NULL: there
  * is no such trigger. */
@@ -66,8 +84,8 @@ tide_status tide_sqlite_describe(sqlite3 *db, tide_str pipeline, struct tide_are
                                  struct tide_sqlite_pipeline *ret_pipeline, struct tide_error *err);
 
 /** TIDE_STALE with a sentence when the triggers in the schema are not those that `table` needs. */
-tide_status tide_sqlite_table_judge(sqlite3 *db, const struct tide_sqlite_table *table,
-                                    struct tide_error *err);
+tide_status tide_sqlite_table_judge(const struct tide_sqlite_present *present,
+                                    const struct tide_sqlite_table *table, struct tide_error *err);
 
 /** TIDE_STALE with a sentence: the registered table is not there under its name, or cannot be
  * followed any more. */

@@ -101,13 +101,12 @@ tide_status tide_sqlite_whole_check(sqlite3 *db, struct tide_error *err)
     return TIDE_OK;
 }
 
-tide_status tide_sqlite_table_judge(sqlite3 *db, const struct tide_sqlite_table *table,
-                                    struct tide_error *err)
+tide_status tide_sqlite_table_judge(const struct tide_sqlite_present *present,
+                                    const struct tide_sqlite_table *table, struct tide_error *err)
 {
     TIDE_CLEANUP(tide_arena_done) struct tide_arena arena = {0};
-    enum tide_sqlite_fit fit = TIDE_SQLITE_FIT;
     tide_str name;
-    TIDE_TRY(tide_sqlite_triggers_fit(db, table, &arena, &fit, &name, err));
+    enum tide_sqlite_fit fit = tide_sqlite_triggers_fit(present, table, &arena, &name);
     switch (fit) {
     case TIDE_SQLITE_FIT:
         return TIDE_OK;
@@ -126,9 +125,8 @@ tide_status tide_sqlite_table_judge(sqlite3 *db, const struct tide_sqlite_table 
     case TIDE_SQLITE_FIT_OTHER:
     default:
         return tide_fail(err, TIDE_STALE,
-                         "our trigger %.*s is not what table %.*s needs any more (the table's "
-                         "columns, unique indexes or name have changed); run `tidemark detach` and "
-                         "copy anew",
+                         "our trigger %.*s is not what table %.*s needs any more (the table or the "
+                         "trigger has changed); run `tidemark detach` and copy anew",
                          TIDE_STR_ARG(name), TIDE_STR_ARG(table->name));
     }
 }
@@ -141,6 +139,7 @@ struct load {
     int64_t position;
     int64_t canary;
     struct tide_sqlite_tables all;
+    struct tide_sqlite_present present;
     struct tide_sqlite_pipeline row;
     struct tide_arena arena;
 };
@@ -148,6 +147,7 @@ struct load {
 static void load_done(struct load *load)
 {
     tide_sqlite_tables_done(&load->all);
+    tide_sqlite_present_done(&load->present);
     tide_arena_done(&load->arena);
 }
 
@@ -170,7 +170,7 @@ static tide_status check_table(const struct load *load, const struct tide_sqlite
                          "`tidemark detach` and copy anew",
                          TIDE_STR_ARG(table->name));
     }
-    TIDE_TRY(tide_sqlite_table_judge(load->db, table, err));
+    TIDE_TRY(tide_sqlite_table_judge(&load->present, table, err));
     if (table->since > load->position) {
         return tide_fail(err, TIDE_STALE,
                          "our triggers on table %.*s were made anew after what this copy has "
@@ -253,6 +253,7 @@ static tide_status load_all(struct load *load, tide_str pipeline, tide_str conne
     TIDE_TRY(check_log(load, err));
     TIDE_TRY(tide_sqlite_canary(load->db, &load->canary, err));
     TIDE_TRY(tide_sqlite_tables_read(load->db, connection, NULL, 0, &load->all, err));
+    TIDE_TRY(tide_sqlite_present_read(load->db, &load->present, err));
     return check_tables(load, err);
 }
 

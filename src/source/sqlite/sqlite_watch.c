@@ -117,7 +117,8 @@ static tide_status fail_shape(const struct followed *followed,
 }
 
 static tide_status compare_table(struct tide_sqlite_watch *watch, const struct followed *followed,
-                                 const struct tide_sqlite_tables *tables, int64_t canary,
+                                 const struct tide_sqlite_tables *tables,
+                                 const struct tide_sqlite_present *present, int64_t canary,
                                  struct tide_error *err)
 {
     const struct tide_sqlite_table *table = tide_sqlite_tables_by_number(tables, followed->number);
@@ -127,7 +128,7 @@ static tide_status compare_table(struct tide_sqlite_watch *watch, const struct f
     if (strcmp(table->digest, followed->digest) != 0) {
         return fail_shape(followed, table, err);
     }
-    TIDE_TRY(tide_sqlite_table_judge(watch->db, table, err));
+    TIDE_TRY(tide_sqlite_table_judge(present, table, err));
     if (table->since != followed->since) {
         return tide_fail(err, TIDE_STALE,
                          "another pipeline has made the triggers on table %.*s anew, because the "
@@ -148,8 +149,10 @@ static tide_status compare_all(struct tide_sqlite_watch *watch, struct tide_erro
     TIDE_TRY(tide_sqlite_canary(watch->db, &canary, err));
     TIDE_CLEANUP(tide_sqlite_tables_done) struct tide_sqlite_tables tables = {0};
     TIDE_TRY(tide_sqlite_tables_read(watch->db, watch->connection, NULL, 0, &tables, err));
+    TIDE_CLEANUP(tide_sqlite_present_done) struct tide_sqlite_present present = {0};
+    TIDE_TRY(tide_sqlite_present_read(watch->db, &present, err));
     for (size_t i = 0; i < watch->table_count; i++) {
-        TIDE_TRY(compare_table(watch, &watch->tables[i], &tables, canary, err));
+        TIDE_TRY(compare_table(watch, &watch->tables[i], &tables, &present, canary, err));
     }
     return TIDE_OK;
 }

@@ -1,0 +1,131 @@
+/* Whether the triggers in the schema are those that tables need. */
+#include "source/sqlite/sqlite_installed.h"
+
+#include "source/sqlite/sqlite_db.h"
+#include "source/sqlite/sqlite_tokens.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+
+/* Triggers of one event fire from the highest rowid in sqlite_schema down. */
+struct tide_sqlite_present_trigger {
+    int64_t rowid;
+    tide_str name;
+    tide_str table;
+    tide_str sql;
+};
+
+void tide_sqlite_present_done(struct tide_sqlite_present *present)
+{
+    tide_map_done(&present->ours);
+    tide_map_done(&present->counts);
+    tide_map_done(&present->youngest);
+    tide_arena_done(&present->arena);
+}
+
+/* "_tidemark_12_" of "_tidemark_12_ai". */
+static tide_str number_part(tide_str name)
+{
+    size_t tail = strlen("ai");
+    return (tide_str){name.ptr, name.len > tail ? name.len - tail : 0};
+}
+
+static void add_present(struct tide_sqlite_present *present, sqlite3_stmt *stmt)
+{
+    struct tide_sqlite_present_trigger *trigger =
+        tide_arena_alloc(&present->arena, 1, sizeof(*trigger));
+    *trigger = (struct tide_sqlite_present_trigger){
+        .rowid = sqlite3_column_int64(stmt, 0),
+        .name = tide_arena_str(&present->arena, tide_sqlite_column_str(stmt, 1)),
+        .table = tide_arena_str(&present->arena, tide_sqlite_column_str(stmt, 2)),
+        .sql = tide_arena_str(&present->arena, tide_sqlite_column_str(stmt, 3)),
+    };
+    if (tide_str_starts_with(trigger->name, TIDE_STR(TIDE_SQLITE_PREFIX))) {
+        tide_map_put(&present->ours, trigger->name, NULL)->ptr = trigger;
+        tide_map_put(&present->counts, number_part(trigger->name), NULL)->number++;
+    } else if (tide_sqlite_is_after_insert(trigger->sql)) {
+        tide_map_put(&present->youngest, trigger->table, NULL)->ptr = trigger;
+    }
+}
+
+tide_status tide_sqlite_present_read(sqlite3 *db, struct tide_sqlite_present *ret_present,
+                                     struct tide_error *err)
+{
+    TIDE_CLEANUP(tide_sqlite_present_done) struct tide_sqlite_present present = {0};
+    TIDE_CLEANUP(tide_sqlite_stmt_done) sqlite3_stmt *stmt = NULL;
+    TIDE_TRY(tide_sqlite_prepare(db,
+                                 TIDE_STR("SELECT rowid, name, tbl_name, sql FROM "
+                                          "main.sqlite_schema WHERE type = 'trigger' "
+                                          "ORDER BY rowid"),
+                                 &stmt, err));
+    for (;;) {
+        bool is_row = false;
+        TIDE_TRY(tide_sqlite_step(stmt, &is_row, err));
+        if (!is_row) {
+            break;
+        }
+        add_present(&present, stmt);
+    }
+    *ret_present = present;
+    present = (struct tide_sqlite_present){0};
+    return TIDE_OK;
+}
+
+static uint64_t count_of(const struct tide_sqlite_present *present, int64_t number)
+{
+    char prefix[48];
+    int len = snprintf(prefix, sizeof(prefix), TIDE_SQLITE_PREFIX "%" PRId64 "_", number);
+    union tide_map_value *count = tide_map_get(&present->counts, tide_str_of(prefix, (size_t)len));
+    return count == NULL ? 0 : count->number;
+}
+
+bool tide_sqlite_present_has(const struct tide_sqlite_present *present, int64_t number)
+{
+    return count_of(present, number) > 0;
+}
+
+/* One wanted trigger; `ret_found` is what is there under its name, when it fits. */
+static enum tide_sqlite_fit fit_one(const struct tide_sqlite_present *present,
+                                    const struct tide_sqlite_table *table,
+                                    const struct tide_sqlite_trigger *wanted,
+                                    const struct tide_sqlite_present_trigger **ret_found)
+{
+    union tide_map_value *value = tide_map_get(&present->ours, wanted->name);
+    if (value == NULL) {
+        return TIDE_SQLITE_FIT_MISSING;
+    }
+    const struct tide_sqlite_present_trigger *found = value->ptr;
+    if (!tide_str_equal(found->table, table->name) || !tide_str_equal(found->sql, wanted->sql)) {
+        return TIDE_SQLITE_FIT_OTHER;
+    }
+    *ret_found = found;
+    return TIDE_SQLITE_FIT;
+}
+
+enum tide_sqlite_fit tide_sqlite_triggers_fit(const struct tide_sqlite_present *present,
+                                              const struct tide_sqlite_table *table,
+                                              struct tide_arena *arena, tide_str *ret_name)
+{
+    struct tide_sqlite_trigger wanted[TIDE_SQLITE_TRIGGERS_MAX];
+    size_t count = tide_sqlite_triggers_make(table, arena, wanted);
+    const struct tide_sqlite_present_trigger *last = NULL;
+    for (size_t i = 0; i < count; i++) {
+        *ret_name = wanted[i].name;
+        enum tide_sqlite_fit fit = fit_one(present, table, &wanted[i], &last);
+        if (fit != TIDE_SQLITE_FIT) {
+            return fit;
+        }
+    }
+    *ret_name = TIDE_STR("");
+    if (count_of(present, table->number) != count) {
+        return TIDE_SQLITE_FIT_OTHER;
+    }
+    /* The last that is made is the AFTER INSERT trigger. */
+    union tide_map_value *youngest = tide_map_get(&present->youngest, table->name);
+    const struct tide_sqlite_present_trigger *other = youngest == NULL ? NULL : youngest->ptr;
+    if (other == NULL || last == NULL || other->rowid < last->rowid) {
+        return TIDE_SQLITE_FIT;
+    }
+    *ret_name = other->name;
+    return TIDE_SQLITE_FIT_NOT_LAST;
+}
