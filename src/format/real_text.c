@@ -137,8 +137,10 @@ static size_t try_long_decimal(double value, char *to)
     if ((parts.bits & (parts.bits - 1)) == 0) {
         return 0; /* the neighbour below is nearer than the one above */
     }
+    static const double bounds[] = {1e-3, 1e-2, 1e-1, 1e0, 1e1,  1e2,  1e3,  1e4,  1e5,
+                                    1e6,  1e7,  1e8,  1e9, 1e10, 1e11, 1e12, 1e13, 1e14};
     unsigned places = EXACT_DIGITS + 3; /* of 15 digits when the first one is the fourth place */
-    for (double bound = 1e-3; magnitude >= bound; bound *= 10) {
+    for (size_t i = 0; i < sizeof(bounds) / sizeof(bounds[0]) && magnitude >= bounds[i]; i++) {
         places--;
     }
     for (unsigned digits = EXACT_DIGITS; digits <= EXACT_DIGITS + 2; digits++, places++) {

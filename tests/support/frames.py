@@ -69,6 +69,7 @@ class Snapshot:
         self.stubs = {}          # attempt -> seqs that were stubs
         self.stub_keys = []      # (attempt, seq, row_key or None)
         self.begun = False
+        self.openings = {}       # attempt -> changes_from of its begin or resume
         self.ended = None        # the `end` frame of the highest attempt that came
         self.incarnation = 0
         self.changes_from = None  # as `begin` says it; before one came, as `resume` does
@@ -104,9 +105,12 @@ class Snapshot:
         return "complete" if whole else "truncated"
 
     def covered(self):
-        """How far the store's changes are known without a hole, in whatever order they came. Where
-        `begin` was lost only a chain from the store's very first change proves anything."""
-        covered = self.changes_from if self.begun else None
+        """How far the store's changes are known without a hole, in whatever order they came, from
+        the earliest opening on. Where something counts that came before it, only a chain from the
+        store's very first change proves anything."""
+        first = max((attempt for attempt, start in self.starts.items() if start == 0), default=0)
+        earliest = min(self.openings, default=first + 1)
+        covered = self.openings[earliest] if earliest <= first else None
         for prev, place in sorted(self.chain, key=lambda link: (link[0] is not None, link)):
             if prev is None or (covered is not None and prev <= covered):
                 covered = place if covered is None else max(covered, place)
@@ -281,10 +285,13 @@ class Rebuilder:
         snapshot = self._snapshot(frame)
         self._attempt(snapshot, frame)
         is_begin = frame["kind"] == "begin"
+        since = frame.get("changes_from")
+        incarnation = frame.get("incarnation", 0)
+        snapshot.openings.setdefault(frame.get("attempt", 0),
+                                     (incarnation, *since) if since else None)
         if is_begin or not snapshot.begun:
-            since = frame.get("changes_from")
-            snapshot.incarnation = frame.get("incarnation", 0)
-            snapshot.changes_from = (snapshot.incarnation, *since) if since else None
+            snapshot.incarnation = incarnation
+            snapshot.changes_from = (incarnation, *since) if since else None
         snapshot.begun = snapshot.begun or is_begin
 
     @staticmethod

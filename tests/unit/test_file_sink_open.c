@@ -14,10 +14,10 @@
 #include <unistd.h>
 
 #define RECORD ".out.ndjson.tidemark"
-#define NEW                                                                                        \
-    "; append to it (--append), replace it (--overwrite) or choose another place"
+#define NEW    "; append to it (--append), replace it (--overwrite) or choose another place"
 #define RESUMED                                                                                    \
-    "; bring it back as it was with its record, or start anew with another --state and --append or "  \
+    "; bring it back as it was with its record, or start anew with another --state and --append "  \
+    "or "                                                                                          \
     "--overwrite"
 
 static const struct tide_sink_ops *const ops = &tide_file_sink_ops;
