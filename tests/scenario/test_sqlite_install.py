@@ -7,7 +7,7 @@ import time
 
 import pytest
 
-from support import sqlite_ddl
+from support import process, sqlite_ddl
 from support.sqlite_log_reader import LOG
 
 OURS = "SELECT count(*) FROM sqlite_schema WHERE name GLOB '*_tidemark_*'"
@@ -195,6 +195,18 @@ def test_install_mends_what_is_left(path, missing):
     number = tables[0].number
     assert query(path, f"SELECT t, op, k1 FROM {LOG} WHERE t > 0") == [(number, 1, 1), (number, 3, 1)]
     assert sqlite_ddl.load(path, "p", 1) == tables
+
+
+def test_removal_by_hand_works_as_documented(path):
+    page = (process.ROOT / "docs" / "sqlite.md").read_text().split("## Taking it away by hand")[1]
+    sql = "\n".join(line[4:] for line in page.splitlines() if line.startswith("    "))
+    first, rest = sql.split("-- run what that printed, and then")
+    sqlite_ddl.install(path, "p")
+    with connect(path) as app:
+        for drop, in app.execute(first).fetchall():
+            app.execute(drop)
+        app.executescript(rest)
+    assert query(path, OURS) == [(0,)]
 
 
 def test_uninstall_of_another_name_leaves_all(path):

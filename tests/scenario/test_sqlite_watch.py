@@ -61,6 +61,9 @@ CHANGES = {
     "rows": ("*", "INSERT INTO orders VALUES (2, 'ink', 1); DELETE FROM notes", None),
     "another table": ("*", "CREATE TABLE more (a); CREATE UNIQUE INDEX more_a ON more (a)", None),
     "a plain index": ("orders", "CREATE INDEX i ON orders (count)", None),
+    "another table altered": ("*", "CREATE TABLE more (a, b); CREATE UNIQUE INDEX m ON more (a || b);"
+                              "ALTER TABLE more RENAME TO less; ALTER TABLE less RENAME a TO c;"
+                              "ALTER TABLE less ADD d; ALTER TABLE less DROP d", None),
     "a view": ("*", "CREATE VIEW v AS SELECT * FROM orders", None),
     "a table that is not followed": ("orders", "DROP TABLE notes", None),
     "analyze": ("*", "ANALYZE", None),
@@ -206,6 +209,19 @@ def test_renames_do_not_break_the_application_nor_the_marks(path, watched):
         app.execute("UPDATE pieces SET weight = 2")
         app.execute("DELETE FROM pieces")
     assert [(op, key) for _, op, key in marks(path)] == [(1, "x"), (2, "x"), (3, "x")]
+
+
+def test_renames_reach_into_index_expressions(path, watched):
+    with connect(path) as app:
+        app.executescript("CREATE UNIQUE INDEX p ON parts (lower(name)) WHERE parts.code > '';"
+                          "INSERT INTO parts VALUES ('x', 'Bolt')")
+    watched("parts")
+    with connect(path) as app:
+        app.execute("ALTER TABLE parts RENAME code TO number")
+        app.execute("ALTER TABLE parts RENAME name TO title")
+        app.execute("ALTER TABLE parts RENAME TO pieces")
+        app.execute("REPLACE INTO pieces VALUES ('y', 'BOLT')")
+    assert (4, "x") in [(op, key) for _, op, key in marks(path)]
 
 
 def test_marks_under_attach_of_any_name(path, watched, tmp_path):
