@@ -383,6 +383,55 @@ static void a_locked_database_is_waited_for(void **state)
     kit_done(&kit);
 }
 
+static void next_on_a_replaced_file_is_stale(void **state)
+{
+    (void)state;
+    struct sqlite_kit kit;
+    struct tide_error err;
+    struct tide_event event;
+    char other[128];
+    follow_with_rows(&kit, "delete", "INSERT INTO t VALUES (1, 1)");
+    (void)snprintf(other, sizeof(other), "%s/other", kit.dir);
+    copy_file(kit.path, other);
+    assert_int_equal(rename(other, kit.path), 0);
+    assert_int_equal(
+        OPS.next(kit.source, &kit.arena, NULL, tide_clock_deadline_us(1000000), &event, &err),
+        TIDE_STALE);
+    assert_non_null(strstr(err.message, kit.path));
+    kit_done(&kit);
+}
+
+static void entries_of_other_tables_are_passed_over(void **state)
+{
+    (void)state;
+    struct sqlite_kit kit;
+    struct tide_error err;
+    struct tide_source *source = NULL;
+    struct tide_position start;
+    tide_str glob = TIDE_STR("o*");
+    kit_init(&kit, "wal");
+    kit_sql(&kit,
+            "CREATE TABLE t(id INTEGER PRIMARY KEY); CREATE TABLE other(id INTEGER PRIMARY KEY)");
+    kit_follow(&kit);
+    struct tide_source_options options = {.place = tide_str_from(kit.path),
+                                          .pipeline = TIDE_STR("q"),
+                                          .globs = &glob,
+                                          .glob_count = 1};
+    assert_int_equal(OPS.open(&options, &source, &err), TIDE_OK);
+    assert_int_equal(OPS.prepare(source, NULL, at(0), &start, &err), TIDE_OK);
+    assert_int_equal(OPS.stream(source, start, &err), TIDE_OK);
+    kit_sql(&kit, "INSERT INTO t VALUES (1), (2)");
+    char *got = kit_drain(&kit, source, false);
+    assert_string_equal(got, "reached\n");
+    free(got);
+    kit_sql(&kit, "BEGIN; INSERT INTO t VALUES (3); INSERT INTO other VALUES (4); COMMIT");
+    got = kit_drain(&kit, source, false);
+    assert_string_equal(got, "insert other: i4 = i4\ncommit\n");
+    free(got);
+    OPS.close(source);
+    kit_done(&kit);
+}
+
 struct cancelling {
     struct tide_chunk_reader *reader;
 };
@@ -433,6 +482,8 @@ int main(void)
         cmocka_unit_test(next_waits_for_the_deadline_and_the_waker),
         cmocka_unit_test(next_sees_a_commit_soon),
         cmocka_unit_test(a_locked_database_is_waited_for),
+        cmocka_unit_test(next_on_a_replaced_file_is_stale),
+        cmocka_unit_test(entries_of_other_tables_are_passed_over),
         cmocka_unit_test(reader_cancel_ends_a_wait_for_a_lock),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

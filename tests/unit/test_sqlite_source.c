@@ -343,6 +343,20 @@ static void reader_reads_keys_again_and_ends_early(void **state)
     kit_done(&kit);
 }
 
+static void a_utf16_database_is_converted(void **state)
+{
+    (void)state;
+    struct sqlite_kit kit;
+    kit_init(&kit, "delete");
+    kit_sql(&kit, "PRAGMA encoding = 'UTF-16le'; CREATE TABLE t(k TEXT PRIMARY KEY NOT NULL, a);"
+                  "INSERT INTO t VALUES ('é', 'ü'), ('z', '')");
+    kit_follow(&kit);
+    kit_expect_chunks(&kit, "t", 1, "t'z'|t''\n;t'é'|t'ü'\n;;");
+    kit_sql(&kit, "UPDATE t SET a = '𝄞' WHERE k = 'é'; DELETE FROM t WHERE k = 'z'");
+    kit_expect(&kit, "update t: t'é' = t'é'|t'𝄞'\ndelete t: t'z'\ncommit\n");
+    kit_done(&kit);
+}
+
 static void stream_again_from_an_earlier_position_brings_the_same(void **state)
 {
     (void)state;
@@ -380,6 +394,7 @@ int main(void)
         cmocka_unit_test(chunks_of_an_empty_table_are_one_that_is_last),
         cmocka_unit_test(chunks_of_a_large_nullable_table_bring_each_row_once),
         cmocka_unit_test(reader_reads_keys_again_and_ends_early),
+        cmocka_unit_test(a_utf16_database_is_converted),
         cmocka_unit_test(stream_again_from_an_earlier_position_brings_the_same),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

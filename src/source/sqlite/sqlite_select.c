@@ -170,7 +170,7 @@ static void add_where(struct writer *writer, enum tide_sqlite_select select)
         break;
     case TIDE_SQLITE_SELECTS:
     default:
-        TIDE_ASSERT(!"no such select");
+        TIDE_ASSERT(select < TIDE_SQLITE_SELECTS);
     }
 }
 

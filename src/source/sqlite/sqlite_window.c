@@ -98,10 +98,13 @@ static tide_status add_entry(struct tide_sqlite_window *window, sqlite3_stmt *st
 {
     int64_t number = sqlite3_column_int64(stmt, COLUMN_TABLE);
     int op = sqlite3_column_int(stmt, COLUMN_OP);
-    const struct tide_sqlite_table *table =
-        number == 0 ? NULL : tide_sqlite_tables_by_number(tables, number);
+    if (number != window->number) {
+        window->number = number;
+        window->table = tide_sqlite_tables_by_number(tables, number);
+    }
+    const struct tide_sqlite_table *table = window->table;
     if (table == NULL) {
-        return TIDE_OK; /* another pipeline's, or the entry that keeps the log filled */
+        return TIDE_OK; /* another pipeline's, or (0) the entry that keeps the log filled */
     }
     if (op < TIDE_SQLITE_OP_INSERT || op > TIDE_SQLITE_OP_CANDIDATE) {
         return tide_fail(err, TIDE_CORRUPT,

@@ -30,15 +30,17 @@ struct tide_sqlite_mark {
 
 struct tide_sqlite_window {
     struct tide_arena arena;
-    struct tide_buf key;            /* the key that is looked at */
-    struct tide_sqlite_mark *marks; /* TIDE_SQLITE_WINDOW_ENTRIES of them */
-    uint32_t *places;               /* hash table: 1 + index of a mark, 0: free */
-    size_t count;                   /* of marks */
-    size_t next;                    /* mark to be delivered next: the reader's */
-    size_t entries;                 /* of the log, also those of others' tables */
-    size_t bytes;                   /* of their keys */
-    size_t entries_max;             /* of the log, at most this many in one window */
-    int64_t last_id;                /* of the last entry that was read */
+    int64_t number;                        /* the table that was looked up last, … */
+    const struct tide_sqlite_table *table; /* … NULL: not ours */
+    struct tide_buf key;                   /* the key that is looked at */
+    struct tide_sqlite_mark *marks;        /* TIDE_SQLITE_WINDOW_ENTRIES of them */
+    uint32_t *places;                      /* hash table: 1 + index of a mark, 0: free */
+    size_t count;                          /* of marks */
+    size_t next;                           /* mark to be delivered next: the reader's */
+    size_t entries;                        /* of the log, also those of others' tables */
+    size_t bytes;                          /* of their keys */
+    size_t entries_max;                    /* of the log, at most this many in one window */
+    int64_t last_id;                       /* of the last entry that was read */
 };
 
 /** Zeroed storage becomes an empty window of 1 to TIDE_SQLITE_WINDOW_ENTRIES entries. */
