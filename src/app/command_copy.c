@@ -184,7 +184,8 @@ static tide_status run_pipeline(const struct copy_command *command, struct tide_
     }
     report->duration_us = tide_clock_monotonic_us() - view.started_us;
     report->is_complete = status == TIDE_END;
-    if (status == TIDE_END && !command->is_keeping) {
+    bool has_failures = atomic_load(&tide_pipeline_stats(pipeline)->copies_failed) > 0;
+    if (status == TIDE_END && !command->is_keeping && !has_failures) {
         TIDE_TRY(tide_pipeline_detach(pipeline, &report->removed, err));
         report->is_detached = true;
     }

@@ -254,11 +254,6 @@ tide_status tide_ingest_chunk_failed(struct tide_ingest *ingest, struct tide_err
     return TIDE_OK;
 }
 
-bool tide_ingest_is_copying(const struct tide_ingest *ingest)
-{
-    return ingest->current != NULL;
-}
-
 bool tide_ingest_is_seeded_all(const struct tide_ingest *ingest)
 {
     return ingest->requests == NULL;
@@ -289,11 +284,6 @@ struct tide_waker *tide_ingest_waker(struct tide_ingest *ingest)
 const struct tide_ingest_stats *tide_ingest_stats(const struct tide_ingest *ingest)
 {
     return &ingest->stats;
-}
-
-struct tide_position tide_ingest_reached(const struct tide_ingest *ingest)
-{
-    return ingest->build.reached;
 }
 
 void tide_ingest_each_failure(const struct tide_ingest *ingest,

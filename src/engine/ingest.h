@@ -100,9 +100,6 @@ void tide_ingest_take_chunk(struct tide_ingest *ingest, struct tide_chunk *chunk
 /** It could not be read: retriable errors are asked for again, others fail the copy. */
 tide_status tide_ingest_chunk_failed(struct tide_ingest *ingest, struct tide_error *err);
 
-/** Some chunk is wanted, being read or waiting to go out. */
-bool tide_ingest_is_copying(const struct tide_ingest *ingest);
-
 /** Every request is done and every lane holds all that was pulled; saves a checkpoint if needed. */
 bool tide_ingest_is_settled(const struct tide_ingest *ingest);
 
@@ -128,9 +125,6 @@ struct tide_waker *tide_ingest_waker(struct tide_ingest *ingest);
 
 /** Counters that ingest keeps up to date; any thread may read them until ingest is freed. */
 const struct tide_ingest_stats *tide_ingest_stats(const struct tide_ingest *ingest);
-
-/** Position reached, for messages. */
-struct tide_position tide_ingest_reached(const struct tide_ingest *ingest);
 
 /** Copies that failed: calls `each` with store and reason. */
 void tide_ingest_each_failure(const struct tide_ingest *ingest,

@@ -99,9 +99,6 @@ uint64_t tide_pipeline_estimated_rows(const struct tide_pipeline *pipeline);
 /** Counters of ingest, kept up to date, and of the sinks, as they are now. */
 const struct tide_ingest_stats *tide_pipeline_stats(const struct tide_pipeline *pipeline);
 void tide_pipeline_counts(struct tide_pipeline *pipeline, struct tide_sink_counts *ret_counts);
-/** The sinks' engine states, for messages: the first one that waits or failed; false: all run. */
-bool tide_pipeline_trouble(struct tide_pipeline *pipeline,
-                           struct tide_sink_engine_status *ret_status);
 /** Calls `each` with the tables that could not be copied, and why. After halt. */
 void tide_pipeline_each_failure(const struct tide_pipeline *pipeline,
                                 void (*each)(void *context, tide_str store, const char *why),

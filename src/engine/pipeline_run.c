@@ -146,18 +146,6 @@ void tide_pipeline_counts(struct tide_pipeline *pipeline, struct tide_sink_count
     }
 }
 
-bool tide_pipeline_trouble(struct tide_pipeline *pipeline,
-                           struct tide_sink_engine_status *ret_status)
-{
-    for (size_t i = 0; i < pipeline->end_count; i++) {
-        tide_sink_engine_status(pipeline->ends[i].engine, ret_status);
-        if (ret_status->state == TIDE_SINK_WAITING || ret_status->state == TIDE_SINK_FAILED) {
-            return true;
-        }
-    }
-    return false;
-}
-
 void tide_pipeline_each_failure(const struct tide_pipeline *pipeline,
                                 void (*each)(void *context, tide_str store, const char *why),
                                 void *context)

@@ -31,12 +31,3 @@ void tide_values_encode(struct tide_buf *buf, const struct tide_value *values, s
         buf->len += room;
     }
 }
-
-size_t tide_values_size(const struct tide_value *values, size_t count)
-{
-    size_t size = 0;
-    for (size_t i = 0; i < count; i++) {
-        size += values[i].len;
-    }
-    return size;
-}

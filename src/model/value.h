@@ -48,6 +48,3 @@ struct tide_value *tide_values_copy(struct tide_arena *arena, const struct tide_
  * kind and length before each value's bytes.
  */
 void tide_values_encode(struct tide_buf *buf, const struct tide_value *values, size_t count);
-
-/** Bytes that the values' text takes, for accounting. */
-size_t tide_values_size(const struct tide_value *values, size_t count);

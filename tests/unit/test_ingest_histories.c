@@ -61,6 +61,7 @@ struct world {
     char *kept[2]; /* checkpoints, newest first */
     bool has_chunk;
     struct tide_chunk chunk;
+    bool has_small_memory; /* every remembered change is one too many */
     bool was_torn; /* a checkpoint was lost: an attempt's number may have been used twice */
     struct tide_buf frame;
 };
@@ -318,7 +319,9 @@ static void new_engine(struct world *world)
         .source = (struct tide_source *)(void *)&world->source,
         .stream = world->stream,
         .keeper = {.save = save, .context = world},
-        .copy = {.chunk_rows_max = 2, .chunk_bytes_max = 1 << 20, .memory_bytes_max = 1 << 20},
+        .copy = {.chunk_rows_max = 2,
+                 .chunk_bytes_max = 1 << 20,
+                 .memory_bytes_max = world->has_small_memory ? 1 : 1 << 20},
         .batch_changes_max = 3,
         .batch_bytes_max = 1 << 20,
         .pipeline = TIDE_STR("test"),
@@ -626,6 +629,7 @@ static bool run(struct world *world, uint64_t seed, enum broken broken, enum scr
     }
     world->sink_count = 1;
     world->was_torn = false;
+    world->has_small_memory = seed % 8 == 0;
     world->broken = broken;
     scripted_init(&world->source, seed);
     world->source.fault = fault;
