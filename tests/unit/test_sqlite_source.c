@@ -343,6 +343,22 @@ static void reader_reads_keys_again_and_ends_early(void **state)
     kit_done(&kit);
 }
 
+static void names_may_be_anything(void **state)
+{
+    (void)state;
+    struct sqlite_kit kit;
+    kit_init(&kit, "wal");
+    kit_sql(&kit,
+            "CREATE TABLE \"a \"\"b' c;--\"(\"select\" TEXT COLLATE NOCASE NOT NULL,"
+            " \"x]y\" INT NOT NULL, \"rowid\", \"_rowid_\", PRIMARY KEY (\"x]y\", \"select\"));"
+            "INSERT INTO \"a \"\"b' c;--\" VALUES ('k', 1, 2, 3), ('L', 1, 4, 5)");
+    kit_follow(&kit);
+    kit_expect_chunks(&kit, "a \"b' c;--", 1, "t'k'|i1|i2|i3\n;t'L'|i1|i4|i5\n;;");
+    kit_sql(&kit, "UPDATE \"a \"\"b' c;--\" SET rowid = NULL WHERE \"select\" = 'l'");
+    kit_expect(&kit, "update a \"b' c;--: i1|t'L' = t'L'|i1|n|i5\ncommit\n");
+    kit_done(&kit);
+}
+
 static void a_utf16_database_is_converted(void **state)
 {
     (void)state;
@@ -394,6 +410,7 @@ int main(void)
         cmocka_unit_test(chunks_of_an_empty_table_are_one_that_is_last),
         cmocka_unit_test(chunks_of_a_large_nullable_table_bring_each_row_once),
         cmocka_unit_test(reader_reads_keys_again_and_ends_early),
+        cmocka_unit_test(names_may_be_anything),
         cmocka_unit_test(a_utf16_database_is_converted),
         cmocka_unit_test(stream_again_from_an_earlier_position_brings_the_same),
     };

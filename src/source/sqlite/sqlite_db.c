@@ -64,33 +64,17 @@ void tide_sqlite_set_patience(sqlite3 *db, int wait_ms)
     (void)sqlite3_busy_handler(db, wait_a_little, (void *)(intptr_t)wait_ms);
 }
 
-tide_status tide_sqlite_db_open(const char *path, enum tide_sqlite_access access,
-                                int busy_timeout_ms, sqlite3 **ret_db, struct tide_error *err)
+/* What an interrupted writer left must be mended by who may write: our own writing connection does
+ * so at its next look. */
+static bool awaits_recovery(int rc)
 {
-    TIDE_TRY(require_file(path, err));
-    int flags = access == TIDE_SQLITE_READ_ONLY ? SQLITE_OPEN_READONLY : SQLITE_OPEN_READWRITE;
-    TIDE_CLEANUP(tide_sqlite_db_close) sqlite3 *db = NULL;
-    int rc = open_path(path, flags | SQLITE_OPEN_NOMUTEX, &db);
-    if (rc == SQLITE_OK) {
-        (void)sqlite3_extended_result_codes(db, 1);
-        tide_sqlite_set_patience(db, busy_timeout_ms);
-        (void)sqlite3_db_config(db, SQLITE_DBCONFIG_TRUSTED_SCHEMA, 0, NULL);
-        /* Reads the header: a file that is no database is found here. */
-        rc = sqlite3_exec(db, "SELECT count(*) FROM sqlite_schema", NULL, NULL, NULL);
-    }
-    if (rc != SQLITE_OK) {
-        (void)tide_sqlite_db_fail(db, rc, "cannot be opened", err);
-        return tide_fail_context(err, "%s", path);
-    }
-    *ret_db = db;
-    db = NULL;
-    return TIDE_OK;
+    return rc == SQLITE_READONLY_RECOVERY || rc == SQLITE_READONLY_ROLLBACK ||
+           rc == SQLITE_READONLY_CANTLOCK || rc == SQLITE_READONLY_CANTINIT;
 }
 
-tide_status tide_sqlite_db_fail(sqlite3 *db, int rc, const char *doing, struct tide_error *err)
+static tide_status fail_plainly(int rc, const char *text, const char *doing, struct tide_error *err)
 {
-    const char *text = db != NULL ? sqlite3_errmsg(db) : sqlite3_errstr(rc);
-    switch (rc & 0xff) {
+    switch (awaits_recovery(rc) ? SQLITE_BUSY : rc & 0xff) {
     case SQLITE_BUSY:
     case SQLITE_LOCKED:
         return tide_fail_retriable(err, TIDE_TIMEOUT,
@@ -101,6 +85,11 @@ tide_status tide_sqlite_db_fail(sqlite3 *db, int rc, const char *doing, struct t
         return tide_fail(err, TIDE_INVALID,
                          "%s: the database cannot be written (%s); give us write access to the "
                          "file and its directory",
+                         doing, text);
+    case SQLITE_CANTOPEN:
+    case SQLITE_PERM:
+        return tide_fail(err, TIDE_IO,
+                         "%s: %s; give us access to the file and its directory, for writing too",
                          doing, text);
     case SQLITE_NOTADB:
         return tide_fail(err, TIDE_CORRUPT, "%s: the file is not an SQLite database, or encrypted",
@@ -116,6 +105,42 @@ tide_status tide_sqlite_db_fail(sqlite3 *db, int rc, const char *doing, struct t
     default:
         return tide_fail(err, TIDE_IO, "%s: %s", doing, text);
     }
+}
+
+tide_status tide_sqlite_db_open(const char *path, enum tide_sqlite_access access,
+                                int busy_timeout_ms, sqlite3 **ret_db, struct tide_error *err)
+{
+    TIDE_TRY(require_file(path, err));
+    int flags = access == TIDE_SQLITE_READ_ONLY ? SQLITE_OPEN_READONLY : SQLITE_OPEN_READWRITE;
+    TIDE_CLEANUP(tide_sqlite_db_close) sqlite3 *db = NULL;
+    int rc = open_path(path, flags | SQLITE_OPEN_NOMUTEX, &db);
+    if (rc == SQLITE_OK) {
+        (void)sqlite3_extended_result_codes(db, 1);
+        tide_sqlite_set_patience(db, busy_timeout_ms);
+        (void)sqlite3_db_config(db, SQLITE_DBCONFIG_TRUSTED_SCHEMA, 0, NULL);
+        /* Reads the header: a file that is no database is found here. */
+        rc = sqlite3_exec(db, "SELECT count(*) FROM sqlite_schema", NULL, NULL, NULL);
+    }
+    if (rc != SQLITE_OK) {
+        const char *text = db != NULL ? sqlite3_errmsg(db) : sqlite3_errstr(rc);
+        (void)fail_plainly(rc, text, "cannot be opened", err);
+        return tide_fail_context(err, "%s", path);
+    }
+    *ret_db = db;
+    db = NULL;
+    return TIDE_OK;
+}
+
+static const char *path_of(sqlite3 *db)
+{
+    const char *path = db == NULL ? NULL : sqlite3_db_filename(db, "main");
+    return path == NULL || path[0] == '\0' ? "the database" : path;
+}
+
+tide_status tide_sqlite_db_fail(sqlite3 *db, int rc, const char *doing, struct tide_error *err)
+{
+    (void)fail_plainly(rc, sqlite3_errmsg(db), doing, err);
+    return tide_fail_context(err, "%s", path_of(db));
 }
 
 tide_status tide_sqlite_prepare(sqlite3 *db, tide_str sql, sqlite3_stmt **ret_stmt,
@@ -159,8 +184,9 @@ tide_status tide_sqlite_begin_write(sqlite3 *db, struct tide_error *err)
     tide_status status = tide_sqlite_db_fail(db, rc, "taking the write lock", err);
     if (status == TIDE_TIMEOUT) {
         return tide_fail_retriable(err, TIDE_TIMEOUT,
-                                   "another process kept the database locked for longer than "
+                                   "%s: another process kept the database locked for longer than "
                                    "%.1f s; end its transaction and try again",
+                                   path_of(db),
                                    (double)(tide_clock_monotonic_us() - before_us) / 1e6);
     }
     return status;

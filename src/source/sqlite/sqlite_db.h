@@ -35,9 +35,9 @@ void tide_sqlite_db_close(sqlite3 **db);
 void tide_sqlite_stmt_done(sqlite3_stmt **stmt);
 
 /**
- * The error of the connection's last call as ours: "<doing>: <what and the way out>".
- * TIDE_TIMEOUT (retriable) busy or locked; TIDE_CORRUPT damaged or not a database; TIDE_CANCELLED
- * interrupted; TIDE_INVALID read-only; TIDE_IO else (SQLITE_SCHEMA is retriable).
+ * The error of the connection's last call as ours: "<path>: <doing>: <what and the way out>".
+ * TIDE_TIMEOUT (retriable) busy, locked or to be recovered; TIDE_CORRUPT damaged or not a database;
+ * TIDE_CANCELLED interrupted; TIDE_INVALID read-only; TIDE_IO else (SQLITE_SCHEMA is retriable).
  */
 tide_status tide_sqlite_db_fail(sqlite3 *db, int rc, const char *doing, struct tide_error *err);
 
