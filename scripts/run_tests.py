@@ -26,7 +26,7 @@ BUILDS = {
                                       "-Dc_args=-fno-sanitize-recover=all -fsanitize=fuzzer-no-link"]),
 }
 SANITIZER_ENV = {
-    "ASAN_OPTIONS": "detect_leaks=1:strict_string_checks=1:detect_stack_use_after_return=1",
+    "ASAN_OPTIONS": "detect_leaks=1:detect_stack_use_after_return=1",
     "UBSAN_OPTIONS": "print_stacktrace=1:halt_on_error=1",
     "TSAN_OPTIONS": "halt_on_error=1:second_deadlock_stack=1",
 }
