@@ -352,3 +352,33 @@ void kit_expect_chunks(struct sqlite_kit *kit, const char *table, size_t rows_ma
     assert_string_equal(got, want);
     free(got);
 }
+
+void kit_confirm(struct tide_source *source, uint64_t id)
+{
+    struct tide_error err;
+    tide_status status = TIDE_TIMEOUT;
+    for (int i = 0; i < 400 && status == TIDE_TIMEOUT; i++) {
+        status = tide_sqlite_source_ops.confirm(source, (struct tide_position){.lo = id}, &err);
+        (void)usleep(10000);
+    }
+    if (status != TIDE_OK) {
+        fail_msg("%s", err.message);
+    }
+}
+
+uint64_t kit_log_end(struct sqlite_kit *kit)
+{
+    char *id = kit_get(kit, "SELECT max(id) FROM _tidemark_changes");
+    uint64_t end = strtoull(id, NULL, 10);
+    free(id);
+    return end;
+}
+
+void kit_follow_with_rows(struct sqlite_kit *kit, const char *mode, const char *rows)
+{
+    kit_init(kit, mode);
+    kit_sql(kit, "CREATE TABLE t(id INTEGER PRIMARY KEY, a)");
+    kit_follow(kit);
+    kit_sql(kit, rows);
+    free(kit_drain(kit, kit->source, false));
+}

@@ -12,6 +12,10 @@
 
 #include <sqlite3.h>
 
+#define HUNDRED_ROWS                                                                               \
+    "WITH n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 100)"                          \
+    " INSERT INTO t SELECT i, 'row' FROM n"
+
 struct sqlite_kit {
     char dir[64];
     char path[80];
@@ -39,6 +43,13 @@ void kit_follow(struct sqlite_kit *kit);
  * streams when that is OK. */
 tide_status kit_resume(struct sqlite_kit *kit, const char *state, struct tide_position position,
                        struct tide_error *err);
+/** A table t(id INTEGER PRIMARY KEY, a), followed; then the SQL, and all that it caused drained. */
+void kit_follow_with_rows(struct sqlite_kit *kit, const char *mode, const char *rows);
+/** The last entry of the change log. */
+uint64_t kit_log_end(struct sqlite_kit *kit);
+/** Confirms until it is done, waiting where it asks for that. */
+void kit_confirm(struct tide_source *source, uint64_t id);
+
 /** The source's state. Free it. */
 char *kit_state(struct sqlite_kit *kit);
 

@@ -1,10 +1,9 @@
-/* The source's life beside its rows: confirming and pruning, resuming, locks, detaching. */
+/* The source's life beside its rows: confirming and pruning, resuming, detaching. */
 #include "cmocka_prelude.h"
 
 #include "base/clock.h"
 #include "sqlite_kit.h"
 
-#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -27,55 +26,20 @@ static void expect_get(struct sqlite_kit *kit, const char *sql, const char *want
     free(got);
 }
 
-/* Confirms until it is done, waiting where it asks for that. */
-static void confirm_all(struct tide_source *source, uint64_t id)
-{
-    struct tide_error err;
-    tide_status status = TIDE_TIMEOUT;
-    for (int i = 0; i < 400 && status == TIDE_TIMEOUT; i++) {
-        status = OPS.confirm(source, at(id), &err);
-        (void)usleep(10000);
-    }
-    if (status != TIDE_OK) {
-        fail_msg("%s", err.message);
-    }
-}
-
-static uint64_t log_end(struct sqlite_kit *kit)
-{
-    char *id = kit_get(kit, "SELECT max(id) FROM _tidemark_changes");
-    uint64_t end = strtoull(id, NULL, 10);
-    free(id);
-    return end;
-}
-
-static void follow_with_rows(struct sqlite_kit *kit, const char *mode, const char *rows)
-{
-    kit_init(kit, mode);
-    kit_sql(kit, "CREATE TABLE t(id INTEGER PRIMARY KEY, a)");
-    kit_follow(kit);
-    kit_sql(kit, rows);
-    free(kit_drain(kit, kit->source, false));
-}
-
-#define HUNDRED_ROWS                                                                               \
-    "WITH n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 100)"                          \
-    " INSERT INTO t SELECT i, 'row' FROM n"
-
 static void confirm_prunes_all_but_the_last_entry(void **state)
 {
     (void)state;
     for (size_t mode = 0; mode < MODES; mode++) {
         struct sqlite_kit kit;
-        follow_with_rows(&kit, modes[mode], HUNDRED_ROWS);
-        uint64_t end = log_end(&kit);
+        kit_follow_with_rows(&kit, modes[mode], HUNDRED_ROWS);
+        uint64_t end = kit_log_end(&kit);
         assert_true(OPS.retained_bytes(kit.source) > 0);
-        confirm_all(kit.source, end);
+        kit_confirm(kit.source, end);
         assert_int_equal(OPS.retained_bytes(kit.source), 0);
         expect_get(&kit, "SELECT count(*) FROM _tidemark_changes", "1");
-        assert_int_equal(log_end(&kit), end);
+        assert_int_equal(kit_log_end(&kit), end);
         kit_sql(&kit, "INSERT INTO t VALUES (1000, 'later')");
-        assert_int_equal(log_end(&kit), end + 1);
+        assert_int_equal(kit_log_end(&kit), end + 1);
         kit_expect(&kit, "insert t: i1000 = i1000|t'later'\ncommit\n");
         kit_done(&kit);
     }
@@ -86,15 +50,15 @@ static void confirm_prunes_a_large_log_in_pieces(void **state)
     (void)state;
     struct sqlite_kit kit;
     struct tide_error err;
-    follow_with_rows(&kit, "wal",
-                     "WITH n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 25000)"
-                     " INSERT INTO t SELECT i, 'row' FROM n");
-    uint64_t end = log_end(&kit);
+    kit_follow_with_rows(&kit, "wal",
+                         "WITH n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 25000)"
+                         " INSERT INTO t SELECT i, 'row' FROM n");
+    uint64_t end = kit_log_end(&kit);
     free(kit_state(&kit));
     assert_int_equal(OPS.confirm(kit.source, at(end), &err), TIDE_TIMEOUT);
     char *nonce = kit_get(&kit, "SELECT nonce FROM _tidemark_pipelines");
     expect_get(&kit, "SELECT count(*) > 14000 FROM _tidemark_changes", "1");
-    confirm_all(kit.source, end);
+    kit_confirm(kit.source, end);
     expect_get(&kit, "SELECT count(*) FROM _tidemark_changes", "1");
     /* no checkpoint was made in between: the nonce stays one that the last one knows */
     expect_get(&kit, "SELECT nonce FROM _tidemark_pipelines", nonce);
@@ -108,60 +72,25 @@ static void confirm_keeps_what_another_pipeline_needs(void **state)
     struct sqlite_kit kit;
     struct tide_error err;
     struct tide_position start;
-    follow_with_rows(&kit, "wal", "INSERT INTO t VALUES (1, 1), (2, 2)");
+    kit_follow_with_rows(&kit, "wal", "INSERT INTO t VALUES (1, 1), (2, 2)");
     struct tide_source *other = kit_open_source(&kit, "other");
     assert_int_equal(OPS.prepare(other, NULL, at(0), &start, &err), TIDE_OK);
     assert_int_equal(OPS.stream(other, start, &err), TIDE_OK);
-    assert_int_equal(start.lo, log_end(&kit));
+    assert_int_equal(start.lo, kit_log_end(&kit));
     kit_sql(&kit, "UPDATE t SET a = 7");
-    uint64_t end = log_end(&kit);
+    uint64_t end = kit_log_end(&kit);
     free(kit_drain(&kit, kit.source, false));
-    confirm_all(kit.source, end);
+    kit_confirm(kit.source, end);
     char *got = kit_drain(&kit, other, false);
     assert_string_equal(got, "update t: i1 = i1|i7\nupdate t: i2 = i2|i7\ncommit\n");
     free(got);
-    confirm_all(other, end);
+    kit_confirm(other, end);
     kit_sql(&kit, "DELETE FROM t");
     free(kit_drain(&kit, kit.source, false));
-    confirm_all(kit.source, log_end(&kit));
+    kit_confirm(kit.source, kit_log_end(&kit));
     expect_get(&kit, "SELECT count(*) FROM _tidemark_changes", "2");
     OPS.close(other);
     kit_done(&kit);
-}
-
-static void *hold_lock(void *context)
-{
-    struct sqlite_kit *kit = context;
-    kit_sql(kit, "BEGIN IMMEDIATE; INSERT INTO t VALUES (500, 'held')");
-    (void)usleep(400000);
-    kit_sql(kit, "COMMIT");
-    return NULL;
-}
-
-static void confirm_gives_way_to_a_writer(void **state)
-{
-    (void)state;
-    for (size_t mode = 0; mode < MODES; mode++) {
-        struct sqlite_kit kit;
-        struct tide_error err;
-        pthread_t thread;
-        follow_with_rows(&kit, modes[mode], HUNDRED_ROWS);
-        uint64_t end = log_end(&kit);
-        char *before = kit_state(&kit);
-        assert_int_equal(pthread_create(&thread, NULL, hold_lock, &kit), 0);
-        (void)usleep(100000);
-        int64_t start_us = tide_clock_monotonic_us();
-        assert_int_equal(OPS.confirm(kit.source, at(end), &err), TIDE_TIMEOUT);
-        assert_true(tide_clock_monotonic_us() - start_us < 250000);
-        (void)pthread_join(thread, NULL);
-        char *after = kit_state(&kit);
-        assert_string_equal(after, before); /* nothing happened */
-        free(before);
-        free(after);
-        kit_expect(&kit, "insert t: i500 = i500|t'held'\ncommit\n");
-        confirm_all(kit.source, end);
-        kit_done(&kit);
-    }
 }
 
 static void prepare_with_a_state_goes_on_where_it_was(void **state)
@@ -170,18 +99,19 @@ static void prepare_with_a_state_goes_on_where_it_was(void **state)
     for (size_t mode = 0; mode < MODES; mode++) {
         struct sqlite_kit kit;
         struct tide_error err;
-        follow_with_rows(&kit, modes[mode], HUNDRED_ROWS);
-        uint64_t end = log_end(&kit);
+        kit_follow_with_rows(&kit, modes[mode], HUNDRED_ROWS);
+        uint64_t end = kit_log_end(&kit);
         char *saved = kit_state(&kit);
-        confirm_all(kit.source, end); /* killed between this and the next checkpoint */
+        kit_confirm(kit.source, end); /* killed between this and the next checkpoint */
         kit_sql(&kit, "UPDATE t SET a = 'new' WHERE id = 3");
         assert_int_equal(kit_resume(&kit, saved, at(end), &err), TIDE_OK);
         assert_int_equal(kit.start.lo, end);
         kit_expect(&kit, "update t: i3 = i3|t'new'\ncommit\n");
         char *later = kit_state(&kit);
-        confirm_all(kit.source, log_end(&kit)); /* and the checkpoint before may have to serve */
-        assert_int_equal(kit_resume(&kit, saved, at(log_end(&kit)), &err), TIDE_OK);
-        assert_int_equal(kit_resume(&kit, later, at(log_end(&kit)), &err), TIDE_OK);
+        kit_confirm(kit.source,
+                    kit_log_end(&kit)); /* and the checkpoint before may have to serve */
+        assert_int_equal(kit_resume(&kit, saved, at(kit_log_end(&kit)), &err), TIDE_OK);
+        assert_int_equal(kit_resume(&kit, later, at(kit_log_end(&kit)), &err), TIDE_OK);
         free(saved);
         free(later);
         kit_done(&kit);
@@ -202,12 +132,12 @@ static void prepare_with_what_does_not_fit_is_stale(void **state)
     (void)state;
     struct sqlite_kit kit;
     struct tide_error err;
-    follow_with_rows(&kit, "wal", HUNDRED_ROWS);
-    uint64_t end = log_end(&kit);
+    kit_follow_with_rows(&kit, "wal", HUNDRED_ROWS);
+    uint64_t end = kit_log_end(&kit);
     char *saved = kit_state(&kit);
     expect_stale(&kit, saved, end + 1); /* an older database */
     assert_int_equal(kit_resume(&kit, saved, at(end), &err), TIDE_OK);
-    confirm_all(kit.source, end);
+    kit_confirm(kit.source, end);
     expect_stale(&kit, saved, end - 1); /* an older checkpoint */
     expect_stale(&kit, "{\"source\":\"0123\",\"nonces\":[]}", end);
     assert_int_equal(kit_resume(&kit, "[]", at(end), &err), TIDE_CORRUPT);
@@ -230,7 +160,7 @@ static void prepare_on_a_restored_backup_is_stale(void **state)
     (void)state;
     struct sqlite_kit kit;
     char backup[128];
-    follow_with_rows(&kit, "delete", "INSERT INTO t VALUES (1, 1)");
+    kit_follow_with_rows(&kit, "delete", "INSERT INTO t VALUES (1, 1)");
     (void)snprintf(backup, sizeof(backup), "%s/backup", kit.dir);
     copy_file(kit.path, backup);
     char *saved = NULL;
@@ -239,9 +169,9 @@ static void prepare_on_a_restored_backup_is_stale(void **state)
         free(kit_drain(&kit, kit.source, false));
         free(saved);
         saved = kit_state(&kit);
-        confirm_all(kit.source, log_end(&kit));
+        kit_confirm(kit.source, kit_log_end(&kit));
     }
-    uint64_t end = log_end(&kit);
+    uint64_t end = kit_log_end(&kit);
     OPS.close(kit.source);
     kit.source = NULL;
     (void)sqlite3_close(kit.app);
@@ -261,10 +191,10 @@ static void prepare_twice_is_as_once(void **state)
     (void)state;
     struct sqlite_kit kit;
     struct tide_error err;
-    follow_with_rows(&kit, "wal", "INSERT INTO t VALUES (1, 1)");
+    kit_follow_with_rows(&kit, "wal", "INSERT INTO t VALUES (1, 1)");
     char *schema = kit_get(&kit, "SELECT group_concat(sql, x'0a') FROM sqlite_schema");
     assert_int_equal(OPS.prepare(kit.source, NULL, at(0), &kit.start, &err), TIDE_OK);
-    assert_int_equal(kit.start.lo, log_end(&kit));
+    assert_int_equal(kit.start.lo, kit_log_end(&kit));
     assert_int_equal(OPS.stream(kit.source, kit.start, &err), TIDE_OK);
     expect_get(&kit, "SELECT group_concat(sql, x'0a') FROM sqlite_schema", schema);
     kit_sql(&kit, "INSERT INTO t VALUES (2, 2)");
@@ -302,87 +232,6 @@ static void detach_leaves_the_schema_as_it_was(void **state)
     }
 }
 
-static void next_waits_for_the_deadline_and_the_waker(void **state)
-{
-    (void)state;
-    struct sqlite_kit kit;
-    struct tide_error err;
-    struct tide_event event;
-    struct tide_waker waker;
-    tide_waker_init(&waker);
-    follow_with_rows(&kit, "wal", "INSERT INTO t VALUES (1, 1)");
-    int64_t start_us = tide_clock_monotonic_us();
-    assert_int_equal(
-        OPS.next(kit.source, &kit.arena, &waker, tide_clock_deadline_us(120000), &event, &err),
-        TIDE_TIMEOUT);
-    int64_t took_us = tide_clock_monotonic_us() - start_us;
-    assert_true(took_us >= 120000 && took_us < 400000);
-    tide_waker_wake(&waker);
-    start_us = tide_clock_monotonic_us();
-    assert_int_equal(OPS.next(kit.source, &kit.arena, &waker, TIDE_NO_DEADLINE, &event, &err),
-                     TIDE_TIMEOUT);
-    assert_true(tide_clock_monotonic_us() - start_us < 50000);
-    tide_waker_done(&waker);
-    kit_done(&kit);
-}
-
-static void *write_soon(void *context)
-{
-    struct sqlite_kit *kit = context;
-    (void)usleep(150000);
-    kit_sql(kit, "INSERT INTO t VALUES (77, 'soon')");
-    return NULL;
-}
-
-static void next_sees_a_commit_soon(void **state)
-{
-    (void)state;
-    for (size_t mode = 0; mode < MODES; mode++) {
-        struct sqlite_kit kit;
-        struct tide_error err;
-        struct tide_event event;
-        pthread_t thread;
-        follow_with_rows(&kit, modes[mode], "INSERT INTO t VALUES (1, 1)");
-        assert_int_equal(pthread_create(&thread, NULL, write_soon, &kit), 0);
-        int64_t start_us = tide_clock_monotonic_us();
-        assert_int_equal(
-            OPS.next(kit.source, &kit.arena, NULL, tide_clock_deadline_us(5000000), &event, &err),
-            TIDE_OK);
-        assert_true(tide_clock_monotonic_us() - start_us < 600000);
-        assert_int_equal(event.kind, TIDE_EVENT_CHANGE);
-        (void)pthread_join(thread, NULL);
-        kit_done(&kit);
-    }
-}
-
-static void a_locked_database_is_waited_for(void **state)
-{
-    (void)state;
-    struct sqlite_kit kit;
-    struct tide_error err;
-    struct tide_event event;
-    struct tide_chunk chunk = {0};
-    struct tide_chunk_reader *reader = NULL;
-    follow_with_rows(&kit, "delete", "INSERT INTO t VALUES (1, 1)");
-    struct tide_chunk_request request = {
-        .relation = kit_relation(kit.source, "t"), .rows_max = 5, .bytes_max = 1000};
-    assert_int_equal(OPS.reader_open(kit.source, &reader, &err), TIDE_OK);
-    kit_sql(&kit, "BEGIN EXCLUSIVE; INSERT INTO t VALUES (2, 2)");
-    assert_int_equal(
-        OPS.next(kit.source, &kit.arena, NULL, tide_clock_deadline_us(60000), &event, &err),
-        TIDE_TIMEOUT);
-    kit_sql(&kit, "COMMIT");
-    kit_expect(&kit, "insert t: i2 = i2|i2\ncommit\n");
-    assert_int_equal(OPS.reader_read(reader, &request, &chunk, &err), TIDE_OK);
-    assert_int_equal(chunk.row_count, 2);
-    tide_chunk_done(&chunk);
-    /* nothing of ours is open between two calls: a writer without patience gets the lock */
-    (void)sqlite3_busy_timeout(kit.app, 0);
-    kit_sql(&kit, "BEGIN EXCLUSIVE; ROLLBACK");
-    OPS.reader_close(reader);
-    kit_done(&kit);
-}
-
 static void next_on_a_replaced_file_is_stale(void **state)
 {
     (void)state;
@@ -390,7 +239,7 @@ static void next_on_a_replaced_file_is_stale(void **state)
     struct tide_error err;
     struct tide_event event;
     char other[128];
-    follow_with_rows(&kit, "delete", "INSERT INTO t VALUES (1, 1)");
+    kit_follow_with_rows(&kit, "delete", "INSERT INTO t VALUES (1, 1)");
     (void)snprintf(other, sizeof(other), "%s/other", kit.dir);
     copy_file(kit.path, other);
     assert_int_equal(rename(other, kit.path), 0);
@@ -432,59 +281,19 @@ static void entries_of_other_tables_are_passed_over(void **state)
     kit_done(&kit);
 }
 
-struct cancelling {
-    struct tide_chunk_reader *reader;
-};
-
-static void *cancel_soon(void *context)
-{
-    struct cancelling *cancelling = context;
-    (void)usleep(50000);
-    OPS.reader_cancel(cancelling->reader);
-    return NULL;
-}
-
-static void reader_cancel_ends_a_wait_for_a_lock(void **state)
-{
-    (void)state;
-    struct sqlite_kit kit;
-    struct tide_error err;
-    struct tide_chunk chunk = {0};
-    struct cancelling cancelling = {0};
-    pthread_t thread;
-    follow_with_rows(&kit, "delete", "INSERT INTO t VALUES (1, 1)");
-    struct tide_chunk_request request = {
-        .relation = kit_relation(kit.source, "t"), .rows_max = 5, .bytes_max = 1000};
-    assert_int_equal(OPS.reader_open(kit.source, &cancelling.reader, &err), TIDE_OK);
-    kit_sql(&kit, "BEGIN EXCLUSIVE");
-    assert_int_equal(pthread_create(&thread, NULL, cancel_soon, &cancelling), 0);
-    int64_t start_us = tide_clock_monotonic_us();
-    assert_int_equal(OPS.reader_read(cancelling.reader, &request, &chunk, &err), TIDE_CANCELLED);
-    assert_true(tide_clock_monotonic_us() - start_us < 1000000);
-    (void)pthread_join(thread, NULL);
-    kit_sql(&kit, "COMMIT");
-    OPS.reader_close(cancelling.reader);
-    kit_done(&kit);
-}
-
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(confirm_prunes_all_but_the_last_entry),
         cmocka_unit_test(confirm_prunes_a_large_log_in_pieces),
         cmocka_unit_test(confirm_keeps_what_another_pipeline_needs),
-        cmocka_unit_test(confirm_gives_way_to_a_writer),
         cmocka_unit_test(prepare_with_a_state_goes_on_where_it_was),
         cmocka_unit_test(prepare_with_what_does_not_fit_is_stale),
         cmocka_unit_test(prepare_on_a_restored_backup_is_stale),
         cmocka_unit_test(prepare_twice_is_as_once),
         cmocka_unit_test(detach_leaves_the_schema_as_it_was),
-        cmocka_unit_test(next_waits_for_the_deadline_and_the_waker),
-        cmocka_unit_test(next_sees_a_commit_soon),
-        cmocka_unit_test(a_locked_database_is_waited_for),
         cmocka_unit_test(next_on_a_replaced_file_is_stale),
         cmocka_unit_test(entries_of_other_tables_are_passed_over),
-        cmocka_unit_test(reader_cancel_ends_a_wait_for_a_lock),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
