@@ -217,7 +217,8 @@ class Writer:
     """The writer as a process. `per_second` None: as fast as it can."""
 
     def __init__(self, path, seed=1, per_second=None, transactions=None):
-        command = [sys.executable, "-m", "support.shop", "write", str(path), "--seed", str(seed)]
+        command = [sys.executable, "-m", "support.shop", "write",
+                   str(pathlib.Path(path).resolve()), "--seed", str(seed)]
         command += ["--per-second", str(per_second)] if per_second else []
         command += ["--transactions", str(transactions)] if transactions else []
         tests = str(pathlib.Path(__file__).resolve().parents[1])
