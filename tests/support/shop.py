@@ -263,7 +263,8 @@ def _write_command(options):
     stopped = []
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, lambda *_: stopped.append(True))
-    connect(options.database).close()
+    if not pathlib.Path(options.database).exists():
+        sys.exit(f"{options.database} is not there")
     print("started", flush=True)
     done = write(options.database, options.seed, options.per_second, options.transactions,
                  lambda: bool(stopped))
