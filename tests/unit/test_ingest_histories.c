@@ -62,7 +62,7 @@ struct world {
     bool has_chunk;
     struct tide_chunk chunk;
     bool has_small_memory; /* every remembered change is one too many */
-    bool was_torn; /* a checkpoint was lost: an attempt's number may have been used twice */
+    bool was_torn;         /* a checkpoint was lost: an attempt's number may have been used twice */
     struct tide_buf frame;
 };
 
