@@ -1,5 +1,6 @@
-"""Fixtures of the scenarios: the program, runs of it, processes, a folder, counts."""
+"""Fixtures of the scenarios: the program, runs of it, processes, servers, a folder, counts."""
 
+import itertools
 import os
 import pathlib
 import random
@@ -9,7 +10,7 @@ import pytest
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1]))
 
-from support import process  # noqa: E402  (the path is set just above)
+from support import postgres, process, proxy  # noqa: E402  (the path is set just above)
 
 
 def pytest_configure(config):
@@ -63,3 +64,124 @@ def rng(request):
     seed = int(os.environ.get("TIDEMARK_SEED") or random.SystemRandom().randrange(2**32))
     print(f"TIDEMARK_SEED={seed} {request.node.nodeid}")
     return random.Random(seed)
+
+
+# -- PostgreSQL: a server a session, a fresh database a test
+
+def _server(programs):
+    try:
+        return postgres.Server(programs())
+    except postgres.Missing as missing:
+        pytest.skip(str(missing))
+
+
+@pytest.fixture(scope="session")
+def installed_server():
+    """A server of Debian's version; what needs it is skipped where none is installed."""
+    server = _server(postgres.installed)
+    yield server
+    server.close()
+
+
+@pytest.fixture(scope="session")
+def newest_server():
+    """A server of version 18, from npm; what needs it is skipped where it cannot be had."""
+    server = _server(postgres.packaged)
+    yield server
+    server.close()
+
+
+@pytest.fixture
+def server(installed_server):
+    """The server, running and with its own settings again when the test ends."""
+    yield installed_server
+    _as_before(installed_server)
+
+
+@pytest.fixture(params=["installed", "newest"])
+def any_server(request):
+    """For tests that each version takes."""
+    found = request.getfixturevalue(f"{request.param}_server")
+    yield found
+    _as_before(found)
+
+
+def _as_before(server):
+    if not server.running():
+        server.start()
+    if server.query("SELECT 1 FROM pg_file_settings WHERE sourcefile LIKE '%auto.conf'"):
+        server.setting("ALL", None)
+
+
+class Database:
+    """A database of a server: `name`, which is also what its stores' names begin with."""
+
+    def __init__(self, server, name):
+        self.server = server
+        self.name = name
+        self._sessions = []
+
+    def session(self, **options):
+        """A session that is closed when the test ends."""
+        self._sessions.append(self.server.session(self.name, **options))
+        return self._sessions[-1]
+
+    def query(self, sql, **options):
+        return self.server.query(sql, self.name, **options)
+
+    def url(self, **options):
+        return self.server.url(self.name, **options)
+
+    def close(self):
+        for session in self._sessions:
+            session.close()
+        if not self.server.running():
+            self.server.start()
+        self.server.drop_database(self.name)
+
+
+def _database(server):
+    name = f"shop{next(_numbers)}"
+    server.create_database(name)
+    return Database(server, name)
+
+
+_numbers = itertools.count(1)
+
+
+@pytest.fixture
+def database_of():
+    """database_of(server) makes a fresh database, which is dropped when the test ends."""
+    made = []
+
+    def call(server):
+        made.append(_database(server))
+        return made[-1]
+    yield call
+    for one in made:
+        one.close()
+
+
+@pytest.fixture
+def pg(server, database_of):
+    """A fresh database on the installed server."""
+    return database_of(server)
+
+
+@pytest.fixture
+def any_pg(any_server, database_of):
+    """A fresh database on a server of each version."""
+    return database_of(any_server)
+
+
+@pytest.fixture
+def proxy_to():
+    """proxy_to(server) gives a proxy.Proxy in front of it."""
+    made = []
+
+    def call(server):
+        made.append(proxy.Proxy(server.port))
+        return made[-1]
+    yield call
+    for one in made:
+        one.close()
