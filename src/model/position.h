@@ -42,3 +42,14 @@ int tide_place_compare(struct tide_place a, struct tide_place b);
 
 /* Plain integers (SQLite): JSON integers 0..2^63-1, lo only. */
 extern const struct tide_position_kind tide_position_integer;
+
+/* Places in PostgreSQL's log (LSN): JSON strings as the server writes them, "16/B374D848"; lo only.
+ */
+extern const struct tide_position_kind tide_position_lsn;
+
+/** True and sets `ret_lsn` when all of `text` is two hexadecimal numbers of 1 to 8 digits around a
+ * `/`. */
+bool tide_lsn_parse(tide_str text, uint64_t *ret_lsn);
+
+/** Appends the LSN as the server writes it: capital digits, no leading zeros. */
+void tide_lsn_append(struct tide_buf *buf, uint64_t lsn);

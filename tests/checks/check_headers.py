@@ -14,7 +14,9 @@ import check
 # The start of a declaration with a parameter list at the left margin, macros left out.
 DECLARATION = re.compile(r"^(?!#|typedef|return|static|\}|\s)[A-Za-z_][\w \t*]*?\b(tide_\w+)\(", re.M)
 FLAGS = ["-std=gnu17", "-D_GNU_SOURCE", "-Wall", "-Wextra", "-Werror", "-fsyntax-only",
-         '-DTIDE_VERSION="0"']
+         '-DTIDE_VERSION="0"',
+         *subprocess.run(["pkg-config", "--cflags", "libpq"], capture_output=True, text=True,
+                         check=False).stdout.split()]
 
 
 def compiles_alone(root, path):
