@@ -37,3 +37,6 @@
 /* state */
 #define TIDE_CHECKPOINT_INTERVAL_US ((int64_t)1000000) /* while following */
 #define TIDE_CHECKPOINT_BYTES_MAX   (64 * TIDE_MIB)
+
+/* PostgreSQL */
+#define TIDE_PG_MESSAGE_BYTES_MAX (1024 * TIDE_MIB) /* what the server can build at most */
