@@ -184,3 +184,13 @@ void tide_build_held(struct tide_build *build, uint64_t build_number)
         build->newest_mark = NULL;
     }
 }
+
+void tide_build_abandon(struct tide_build *build)
+{
+    for (size_t i = 0; i < build->store_count; i++) {
+        struct tide_store *store = build->list[i];
+        store->is_touched = false;
+        store->published = store->committed;
+    }
+    build->in_transaction = false;
+}

@@ -71,5 +71,11 @@ struct tide_batch *tide_build_take(struct tide_build *build);
 void tide_build_published(struct tide_build *build, const struct tide_batch *batch,
                           uint64_t build_number);
 
+/**
+ * The stream was lost: the transaction under way comes again from its beginning. What is open has
+ * been published.
+ */
+void tide_build_abandon(struct tide_build *build);
+
 /** The watermark has passed `build_number`: the stores' held places follow. */
 void tide_build_held(struct tide_build *build, uint64_t build_number);

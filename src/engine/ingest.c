@@ -6,7 +6,8 @@
 
 #include <stdlib.h>
 
-#define UNTRUSTED_WAIT_US 20000
+#define UNTRUSTED_WAIT_US   20000
+#define LOST_READER_WAIT_US 500000
 
 struct tide_ingest *tide_ingest_new(const struct tide_ingest_options *options)
 {
@@ -100,9 +101,29 @@ static void tell_waiting_copies(struct tide_ingest *ingest, const struct tide_ch
     }
 }
 
+static void fail_current(struct tide_ingest *ingest, const char *why)
+{
+    tide_copy_fail(ingest->current, why); /* this table alone */
+    atomic_fetch_add(&ingest->stats.copies_failed, 1);
+    ingest->must_save = true;
+    ingest->current = NULL;
+}
+
+/* Rows and changes of other columns cannot be put together. */
+static void check_shape(struct tide_ingest *ingest, const struct tide_relation *relation)
+{
+    if (ingest->current != NULL &&
+        !tide_relation_same_columns(ingest->current->relation, relation)) {
+        fail_current(ingest, "its columns were changed while it was copied; copy it again");
+    }
+}
+
 static void handle_change(struct tide_ingest *ingest, const struct tide_change *change)
 {
     const struct tide_change *kept = tide_build_add(&ingest->build, change);
+    if (ingest->build.last_store == ingest->current_store) {
+        check_shape(ingest, kept->relation);
+    }
     if (ingest->current != NULL && ingest->build.last_store == ingest->current_store) {
         tide_copy_remember(ingest->current, kept);
     }
@@ -117,6 +138,10 @@ tide_status tide_ingest_pull(struct tide_ingest *ingest, struct tide_waker *wake
     const struct tide_source_ops *ops = ingest->options.source_ops;
     struct tide_arena *arena = tide_build_arena(&ingest->build);
     struct tide_event event;
+    if (ingest->lost.status != TIDE_OK) {
+        *err = ingest->lost;
+        return err->status;
+    }
     tide_status status = ops->next(ingest->options.source, arena, waker, 0, &event, err);
     if (status == TIDE_TIMEOUT) {
         TIDE_TRY(tide_ingest_publish_open(ingest, err)); /* a lone change never waits */
@@ -225,6 +250,12 @@ void tide_ingest_take_chunk(struct tide_ingest *ingest, struct tide_chunk *chunk
         tide_chunk_done(chunk); /* remembering started anew meanwhile: it counts no more */
         return;
     }
+    const struct tide_source_ops *ops = ingest->options.source_ops;
+    if (ops->epoch != NULL && chunk->epoch != ops->epoch(ingest->options.source)) {
+        tide_chunk_done(chunk); /* read from a server that the stream is not of */
+        tide_copy_restart_remembering(ingest->current);
+        return;
+    }
     if (chunk->is_trusted) {
         atomic_fetch_add(&ingest->stats.chunks_read, 1);
     } else {
@@ -239,6 +270,11 @@ tide_status tide_ingest_chunk_failed(struct tide_ingest *ingest, struct tide_err
     if (copy == NULL || !copy->is_reading) {
         return TIDE_OK;
     }
+    if (err->retriable && err->status == TIDE_IO) {
+        tide_copy_restart_remembering(copy); /* the connection: nothing read before counts */
+        ingest->read_not_before_us = tide_clock_deadline_us(LOST_READER_WAIT_US);
+        return TIDE_OK;
+    }
     if (err->retriable || err->status == TIDE_CANCELLED) {
         tide_copy_read_failed(copy);
         ingest->read_not_before_us = tide_clock_deadline_us(UNTRUSTED_WAIT_US);
@@ -247,11 +283,19 @@ tide_status tide_ingest_chunk_failed(struct tide_ingest *ingest, struct tide_err
     if (err->status != TIDE_UNSUPPORTED) {
         return err->status;
     }
-    tide_copy_fail(copy, err->message); /* this table alone */
-    atomic_fetch_add(&ingest->stats.copies_failed, 1);
-    ingest->must_save = true;
-    leave_current(ingest);
+    fail_current(ingest, err->message);
     return TIDE_OK;
+}
+
+tide_status tide_ingest_reconnect(struct tide_ingest *ingest, struct tide_error *err)
+{
+    ingest->lost = (struct tide_error){0};
+    TIDE_TRY(tide_ingest_publish_open(ingest, err));
+    tide_build_abandon(&ingest->build);
+    if (ingest->current != NULL) {
+        tide_copy_restart_remembering(ingest->current);
+    }
+    return ingest->options.source_ops->stream(ingest->options.source, ingest->build.reached, err);
 }
 
 bool tide_ingest_is_seeded_all(const struct tide_ingest *ingest)

@@ -88,6 +88,13 @@ tide_status tide_ingest_start(struct tide_ingest *ingest, struct tide_error *err
 tide_status tide_ingest_pull(struct tide_ingest *ingest, struct tide_waker *waker,
                              int64_t deadline_us, struct tide_error *err);
 
+/**
+ * After a retriable error of `pull` or `work`: publishes what is open, forgets the transaction
+ * under way and what was read ahead, and opens the stream again behind the last transaction's end.
+ * Errors: as the source's `stream`.
+ */
+tide_status tide_ingest_reconnect(struct tide_ingest *ingest, struct tide_error *err);
+
 /** Requests, held parts, watermark, checkpoint, confirm; starts the next copy; sends ready chunks
  * out. */
 tide_status tide_ingest_work(struct tide_ingest *ingest, struct tide_error *err);
@@ -97,7 +104,8 @@ bool tide_ingest_wants_chunk(struct tide_ingest *ingest, struct tide_chunk_reque
                              bool *ret_needs_horizon);
 /** The chunk that was wanted; its content is taken. */
 void tide_ingest_take_chunk(struct tide_ingest *ingest, struct tide_chunk *chunk);
-/** It could not be read: retriable errors are asked for again, others fail the copy. */
+/** It could not be read: retriable errors are asked for again, TIDE_UNSUPPORTED fails the copy,
+ * others all. */
 tide_status tide_ingest_chunk_failed(struct tide_ingest *ingest, struct tide_error *err);
 
 /** Every request is done and every lane holds all that was pulled; saves a checkpoint if needed. */

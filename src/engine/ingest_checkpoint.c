@@ -259,20 +259,38 @@ static void take_in_held(struct tide_ingest *ingest)
 static tide_status confirm(struct tide_ingest *ingest, struct tide_error *err)
 {
     struct tide_position both = ingest->saved[1];
-    if (ingest->saved_count < 2 || tide_position_compare(both, ingest->confirmed) <= 0) {
+    if (ingest->lost.status != TIDE_OK || ingest->saved_count < 2 ||
+        tide_position_compare(both, ingest->confirmed) <= 0) {
         return TIDE_OK;
     }
     tide_status status = ingest->options.source_ops->confirm(ingest->options.source, both, err);
     if (status == TIDE_TIMEOUT) {
         return TIDE_OK; /* the next checkpoint tries again */
     }
+    if (status != TIDE_OK && err->retriable) {
+        ingest->lost = *err;
+        return TIDE_OK;
+    }
     TIDE_TRY(status);
     ingest->confirmed = both;
     return TIDE_OK;
 }
 
+/* A publish under way must not be broken off: what a tick meets is told by the next pull. */
+static void tick(struct tide_ingest *ingest)
+{
+    const struct tide_source_ops *ops = ingest->options.source_ops;
+    if (ops->tick != NULL && ingest->lost.status == TIDE_OK) {
+        struct tide_error err;
+        if (ops->tick(ingest->options.source, &err) != TIDE_OK) {
+            ingest->lost = err;
+        }
+    }
+}
+
 tide_status tide_ingest_keep(struct tide_ingest *ingest, struct tide_error *err)
 {
+    tick(ingest);
     take_in_held(ingest);
     bool is_behind = tide_position_compare(ingest->held, ingest->confirmed) > 0;
     bool is_time =

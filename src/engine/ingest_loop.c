@@ -1,10 +1,13 @@
 #include "engine/ingest_loop.h"
 
 #include "base/clock.h"
+#include "base/log.h"
 #include "engine/read_ahead.h"
 
 #define IDLE_WAIT_US    100000
 #define EVENTS_PER_TURN 512
+#define RETRY_FIRST_US  INT64_C(1000000)
+#define RETRY_MAX_US    INT64_C(60000000)
 
 static void free_read_ahead(struct tide_read_ahead **ahead)
 {
@@ -67,6 +70,30 @@ static tide_status settle(struct tide_ingest *ingest, struct tide_error *err)
     return TIDE_END;
 }
 
+/* Waits, then opens the stream again; the waits double while that fails. */
+static tide_status reconnect(struct tide_ingest *ingest, struct tide_error *err)
+{
+    for (int64_t wait_us = RETRY_FIRST_US;;
+         wait_us = wait_us * 2 > RETRY_MAX_US ? RETRY_MAX_US : wait_us * 2) {
+        tide_log(TIDE_LOG_WARN, "source: %s; trying again in %.1f s", err->message,
+                 (double)wait_us / 1e6);
+        int64_t until_us = tide_clock_deadline_us(wait_us);
+        while (tide_clock_monotonic_us() < until_us && !tide_ingest_is_stopping(ingest)) {
+            (void)tide_waker_wait(tide_ingest_waker(ingest), until_us);
+        }
+        if (tide_ingest_is_stopping(ingest)) {
+            return tide_fail(err, TIDE_CANCELLED, "stopped");
+        }
+        tide_status status = tide_ingest_reconnect(ingest, err);
+        if (status == TIDE_OK) {
+            tide_log(TIDE_LOG_INFO, "source: following again");
+        }
+        if (status == TIDE_OK || !err->retriable) {
+            return status;
+        }
+    }
+}
+
 static tide_status turn(struct tide_ingest *ingest, struct tide_read_ahead *ahead,
                         struct tide_error *err)
 {
@@ -83,10 +110,12 @@ tide_status tide_ingest_run(struct tide_ingest *ingest, const struct tide_source
     struct tide_read_ahead *ahead TIDE_CLEANUP(free_read_ahead) =
         tide_read_ahead_new(ops, source, tide_ingest_waker(ingest));
     while (!tide_ingest_is_stopping(ingest)) {
-        TIDE_TRY(turn(ingest, ahead, err));
-        if (is_one_shot && tide_ingest_is_seeded_all(ingest)) {
-            return settle(ingest, err);
+        bool is_ending = is_one_shot && tide_ingest_is_seeded_all(ingest);
+        tide_status status = is_ending ? settle(ingest, err) : turn(ingest, ahead, err);
+        if (status != TIDE_OK && status != TIDE_END && err->retriable) {
+            status = reconnect(ingest, err);
         }
+        TIDE_TRY(status);
     }
     return tide_fail(err, TIDE_CANCELLED, "stopped");
 }

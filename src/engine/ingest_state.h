@@ -44,6 +44,7 @@ struct tide_ingest {
     const struct tide_store *current_store;
     uint64_t next_request_id;
     int64_t read_not_before_us; /* after an untrusted chunk */
+    struct tide_error lost; /* what a tick or a confirm met; `pull` returns it. TIDE_OK: nothing */
 
     /* checkpoints */
     bool is_loaded;

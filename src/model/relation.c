@@ -84,21 +84,36 @@ void tide_relation_unref(const struct tide_relation *relation)
     free(counted(relation));
 }
 
-bool tide_relation_same_shape(const struct tide_relation *a, const struct tide_relation *b)
+bool tide_relation_same_columns(const struct tide_relation *a, const struct tide_relation *b)
 {
-    if (a->column_count != b->column_count || a->key_count != b->key_count ||
-        !tide_str_equal(a->name, b->name) || !tide_str_equal(a->schema, b->schema)) {
+    if (a == b) {
+        return true;
+    }
+    if (a->column_count != b->column_count || a->key_count != b->key_count) {
         return false;
     }
     for (size_t i = 0; i < a->column_count; i++) {
         if (!tide_str_equal(a->columns[i].name, b->columns[i].name) ||
-            !tide_str_equal(a->columns[i].type, b->columns[i].type) ||
             a->columns[i].is_hidden != b->columns[i].is_hidden) {
             return false;
         }
     }
     return a->key_count == 0 ||
            memcmp(a->key_columns, b->key_columns, a->key_count * sizeof(*a->key_columns)) == 0;
+}
+
+bool tide_relation_same_shape(const struct tide_relation *a, const struct tide_relation *b)
+{
+    if (!tide_relation_same_columns(a, b) || !tide_str_equal(a->name, b->name) ||
+        !tide_str_equal(a->schema, b->schema)) {
+        return false;
+    }
+    for (size_t i = 0; i < a->column_count; i++) {
+        if (!tide_str_equal(a->columns[i].type, b->columns[i].type)) {
+            return false;
+        }
+    }
+    return true;
 }
 
 void tide_relation_key_of(const struct tide_relation *relation, const struct tide_value *values,

@@ -52,6 +52,10 @@ void tide_relation_unref(const struct tide_relation *relation);
 /** Same names, types, hidden flags and key. */
 bool tide_relation_same_shape(const struct tide_relation *a, const struct tide_relation *b);
 
+/** Same column names in the same order, hidden or not, and the same key: rows of one fit the other.
+ */
+bool tide_relation_same_columns(const struct tide_relation *a, const struct tide_relation *b);
+
 /** Puts the key's values, in key order, into `ret_key` (relation->key_count elements). */
 struct tide_value;
 void tide_relation_key_of(const struct tide_relation *relation, const struct tide_value *values,

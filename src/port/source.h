@@ -106,7 +106,8 @@ struct tide_source_ops {
                            struct tide_position position, struct tide_position *ret_start,
                            struct tide_error *err);
 
-    /** Starts following after `position`. prepare has succeeded. */
+    /** Starts following after `position`. prepare has succeeded. Again after a retriable error of
+     * `next`, `tick` or `confirm`: then anew, whatever was there before. */
     tide_status (*stream)(struct tide_source *source, struct tide_position position,
                           struct tide_error *err);
 
@@ -114,7 +115,7 @@ struct tide_source_ops {
      * The next event in log order; its values are copied into `arena`. A relation that the change
      * points to stays valid as long as the source or a reference to it.
      * Errors: TIDE_TIMEOUT nothing came before `deadline_us` (0: only what is at hand) or `waker`
-     * was woken; retriable ones after which `stream` may be called again; others stop.
+     * was woken; retriable ones after which `stream` is called again; others stop.
      */
     tide_status (*next)(struct tide_source *source, struct tide_arena *arena,
                         struct tide_waker *waker, int64_t deadline_us, struct tide_event *ret_event,
@@ -130,6 +131,16 @@ struct tide_source_ops {
      */
     tide_status (*confirm)(struct tide_source *source, struct tide_position position,
                            struct tide_error *err);
+
+    /**
+     * Called by the ingest thread at least every 200 ms, also while lanes are full: sends feedback
+     * that is due. Never blocks. NULL: nothing is ever due.
+     */
+    tide_status (*tick)(struct tide_source *source, struct tide_error *err);
+
+    /** Number of the server that the stream is of; a chunk of another one counts for nothing. NULL:
+     * always 0. */
+    uint64_t (*epoch)(const struct tide_source *source);
 
     /** Bytes of log kept for us and not yet confirmed; 0 when unknown. */
     uint64_t (*retained_bytes)(struct tide_source *source);

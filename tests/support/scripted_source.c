@@ -110,7 +110,7 @@ static bool choose_change(struct scripted_source *source, const struct scripted_
     unsigned key = (unsigned)scripted_random(source, SCRIPTED_KEYS);
     unsigned other = (unsigned)scripted_random(source, SCRIPTED_KEYS);
     uint64_t kind = scripted_random(source, 100);
-    bool is_partial = scripted_random(source, 2) == 0;
+    bool is_partial = scripted_random(source, source->moves_often ? 4 : 2) != 1;
     uint32_t tag = (uint32_t)(tx->xid * 64 + tx->count);
     *ret_change = (struct scripted_change){
         .op = TIDE_OP_UPDATE, .key = key, .moved_from = -1, .small = tag, .big = tag};
@@ -128,7 +128,8 @@ static bool choose_change(struct scripted_source *source, const struct scripted_
     ret_change->is_partial = is_partial;
     if (kind < 20) {
         *ret_change = (struct scripted_change){.op = TIDE_OP_DELETE, .key = key, .moved_from = -1};
-    } else if (kind < 40 && !mine[other].exists && is_free(source, other, tx->xid)) {
+    } else if (kind < (source->moves_often ? 90u : 40u) && !mine[other].exists &&
+               is_free(source, other, tx->xid)) {
         source->locked[other] = tx->xid;
         ret_change->key = other;
         ret_change->moved_from = (int)key;

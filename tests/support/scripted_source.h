@@ -54,6 +54,7 @@ struct scripted_transaction {
 struct scripted_source {
     uint64_t random; /* state */
     enum scripted_fault fault;
+    bool moves_often; /* most changes are moves that leave a column unsent */
     uint64_t next_xid;
     uint64_t finished; /* highest finished xid */
     struct scripted_transaction log[SCRIPTED_LOG_MAX];

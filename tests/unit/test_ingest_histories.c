@@ -369,21 +369,36 @@ static void start_engine(struct world *world, const char *checkpoint)
     }
 }
 
+/* What was published of the transaction under way, and may be since the last commit, comes again.
+ */
+static void expect_replay(struct world *world)
+{
+    uint64_t published = world->ingest->build.reached.lo + 1;
+    for (unsigned i = 0; i < world->sink_count; i++) {
+        struct sink *sink = &world->sinks[i];
+        sink->replay_until = published > sink->replay_until ? published : sink->replay_until;
+    }
+}
+
 /* The process dies: what lies on the lanes is lost; now and then the newest checkpoint is torn. */
 static void crash(struct world *world)
 {
     bool is_torn = world->kept[1] != NULL && scripted_random(&world->source, 8) == 0 &&
                    strstr(world->kept[1], "\"creating\":true") == NULL;
-    uint64_t published = world->ingest->build.reached.lo + 1;
     world->was_torn = world->was_torn || is_torn;
-    for (unsigned i = 0; i < world->sink_count; i++) {
-        struct sink *sink = &world->sinks[i];
-        sink->replay_until = published > sink->replay_until ? published : sink->replay_until;
-    }
+    expect_replay(world);
     char *checkpoint = strdup(world->kept[is_torn ? 1 : 0]);
     free_engine(world);
     start_engine(world, checkpoint);
     free(checkpoint);
+}
+
+/* The stream's connection is lost and opened again; what is being read belongs to the old one. */
+static void lose_connection(struct world *world)
+{
+    struct tide_error err;
+    expect_replay(world);
+    must(tide_ingest_reconnect(world->ingest, &err), &err);
 }
 
 static void read_chunk(struct world *world)
@@ -606,7 +621,9 @@ static void run_steps(struct world *world)
 {
     for (int i = 0; i < 400; i++) {
         bool is_writing = i < 260;
-        if (is_writing && scripted_random(&world->source, 100) == 0) {
+        if (scripted_random(&world->source, 150) == 0) {
+            lose_connection(world);
+        } else if (is_writing && scripted_random(&world->source, 100) == 0) {
             crash(world);
         } else if (is_writing && world->sink_count == 1 && world->sinks[0].is_complete &&
                    scripted_random(&world->source, 10) == 0) {
@@ -633,6 +650,8 @@ static bool run(struct world *world, uint64_t seed, enum broken broken, enum scr
     world->broken = broken;
     scripted_init(&world->source, seed);
     world->source.fault = fault;
+    /* a list that is lost takes a move and a crash at the right moments to be missed */
+    world->source.moves_often = broken == BROKEN_LIST || seed % 4 == 0;
     write_before_start(&world->source);
     start_engine(world, NULL);
     run_steps(world);
