@@ -1,5 +1,6 @@
 #include "app/adapters.h"
 
+#include "app/place.h"
 #include "sink/file/file_sink.h"
 #include "sink/file/stdout_sink.h"
 #include "sink/null/null_sink.h"
@@ -29,18 +30,30 @@ static struct tide_place_text split(const char *place)
                                     .rest = tide_str_of(colon + 1, whole.len - len - 1)};
 }
 
+/* `postgresql` is libpq's other name for the same. */
+static bool is_scheme(const struct tide_source_ops *ops, tide_str scheme)
+{
+    tide_str alias = tide_str_equal(scheme, TIDE_STR("postgresql")) ? TIDE_STR("postgres") : scheme;
+    return tide_str_equal(alias, tide_str_from(ops->scheme));
+}
+
 tide_status tide_find_source(const char *place, const struct tide_source_ops **ret_ops,
                              tide_str *ret_rest, struct tide_error *err)
 {
     struct tide_place_text text = split(place);
     for (size_t i = 0; i < COUNT(sources); i++) {
-        if (tide_str_equal(text.scheme, tide_str_from(sources[i]->scheme))) {
+        if (is_scheme(sources[i], text.scheme)) {
+            bool is_whole = tide_place_url_database(tide_str_from(place)).len > 0;
             *ret_ops = sources[i];
-            *ret_rest = text.rest;
+            *ret_rest = is_whole ? tide_str_from(place) : text.rest;
             return TIDE_OK;
         }
     }
-    return tide_fail(err, TIDE_INVALID, "\"%s\" names no source; write sqlite:PATH", place);
+    struct tide_buf shown TIDE_CLEANUP(tide_buf_done) = {0};
+    tide_place_append_shown(&shown, tide_str_from(place));
+    return tide_fail(err, TIDE_INVALID,
+                     "\"%s\" names no source; write sqlite:PATH or postgres://USER@HOST/DATABASE",
+                     tide_buf_cstr(&shown));
 }
 
 tide_status tide_find_sink(const char *place, const struct tide_sink_ops **ret_ops,
@@ -60,6 +73,10 @@ tide_status tide_find_sink(const char *place, const struct tide_sink_ops **ret_o
 
 tide_str tide_connection_name(tide_str rest)
 {
+    tide_str database = tide_place_url_database(rest);
+    if (database.len > 0) {
+        return database;
+    }
     size_t start = rest.len;
     while (start > 0 && rest.ptr[start - 1] != '/') {
         start--;

@@ -2,6 +2,7 @@
 #include "app/adapters.h"
 #include "app/commands.h"
 #include "app/copy_report.h"
+#include "app/place.h"
 #include "app/progress.h"
 #include "app/signals.h"
 #include "app/state_dir.h"
@@ -192,9 +193,10 @@ static tide_status run_pipeline(const struct copy_command *command, struct tide_
     return status == TIDE_END ? TIDE_OK : status;
 }
 
-static tide_status open_pipeline(const struct copy_command *command, const char *state_dir,
-                                 struct tide_waker *waker, struct tide_pipeline **ret_pipeline,
-                                 struct tide_buf *notes, struct tide_error *err)
+static tide_status open_pipeline(const struct copy_command *command,
+                                 const struct tide_copy_report *report, struct tide_waker *waker,
+                                 struct tide_pipeline **ret_pipeline, struct tide_buf *notes,
+                                 struct tide_error *err)
 {
     const struct tide_source_ops *source_ops = NULL;
     tide_str source_place;
@@ -204,12 +206,13 @@ static tide_status open_pipeline(const struct copy_command *command, const char 
     struct tide_pipeline_options options = {
         .source_ops = source_ops,
         .source_place = source_place,
+        .source_shown = tide_str_from(report->source),
         .connection = tide_connection_name(source_place),
         .globs = command->globs.globs,
         .glob_count = command->globs.count,
         .sinks = &sink,
         .sink_count = 1,
-        .state_dir = state_dir,
+        .state_dir = report->state_dir,
         .name = tide_connection_name(source_place),
         .copy = {.chunk_rows_max = command->chunk_rows,
                  .chunk_bytes_max = TIDE_CHUNK_BYTES_DEFAULT,
@@ -227,7 +230,7 @@ static tide_status run(const struct copy_command *command, struct tide_signals *
 {
     struct tide_pipeline *pipeline = NULL;
     struct tide_buf notes TIDE_CLEANUP(tide_buf_done) = {0};
-    tide_status status = open_pipeline(command, report->state_dir, waker, &pipeline, &notes, err);
+    tide_status status = open_pipeline(command, report, waker, &pipeline, &notes, err);
     tide_copy_report_notes(report, tide_buf_str(&notes));
     TIDE_TRY(status);
     tide_copy_report_opened(report, pipeline);
@@ -252,8 +255,10 @@ int tide_command_copy(int argc, char **argv)
     } else {
         tide_state_dir_default(&state_dir, command.source, command.sink);
     }
+    struct tide_buf shown TIDE_CLEANUP(tide_buf_done) = {0};
+    tide_place_append_shown(&shown, tide_str_from(command.source));
     struct tide_copy_report report = {
-        .source = command.source,
+        .source = tide_buf_cstr(&shown),
         .sink = command.sink,
         .state_dir = tide_buf_cstr(&state_dir),
         .is_following = command.is_following,

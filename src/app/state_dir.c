@@ -1,6 +1,7 @@
 #include "app/state_dir.h"
 
 #include "app/adapters.h"
+#include "app/place.h"
 
 #include <stdlib.h>
 
@@ -45,12 +46,13 @@ static tide_str sink_word(const char *sink)
 void tide_state_dir_default(struct tide_buf *buf, const char *source, const char *sink)
 {
     struct tide_buf both TIDE_CLEANUP(tide_buf_done) = {0};
-    tide_buf_append_str(&both, tide_str_from(source));
+    tide_place_append_shown(&both, tide_str_from(source)); /* another password: the same state */
     tide_buf_append_char(&both, '\n');
     tide_buf_append_str(&both, tide_str_from(sink));
     uint64_t hash = XXH3_64bits(both.ptr, both.len);
     tide_buf_append_str(buf, TIDE_STR(".tidemark/"));
-    append_word(buf, tide_connection_name(last_part(source)));
+    tide_str database = tide_place_url_database(tide_str_from(source));
+    append_word(buf, database.len > 0 ? database : tide_connection_name(last_part(source)));
     tide_buf_append_str(buf, TIDE_STR("-to-"));
     append_word(buf, sink_word(sink));
     tide_buf_printf(buf, "-%08x", (unsigned)(hash & 0xffffffffu));

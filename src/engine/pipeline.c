@@ -18,6 +18,7 @@ static void copy_options(struct tide_pipeline *pipeline,
     struct tide_pipeline_options *own = &pipeline->options;
     *own = *options;
     own->source_place = keep_str(pipeline, options->source_place);
+    own->source_shown = keep_str(pipeline, options->source_shown);
     own->connection = keep_str(pipeline, options->connection);
     own->name = keep_str(pipeline, options->name);
     own->state_dir = keep_str(pipeline, tide_str_from(options->state_dir)).ptr;
@@ -100,7 +101,7 @@ static tide_status open_source(struct tide_pipeline *pipeline,
         return tide_fail(err, TIDE_STALE,
                          "%.*s is not the source of the state in %s (it is %.*s, the state is of "
                          "%.*s); name the right source, or start anew with another --state",
-                         TIDE_STR_ARG(options->source_place), options->state_dir,
+                         TIDE_STR_ARG(options->source_shown), options->state_dir,
                          TIDE_STR_ARG(tide_buf_str(&identity)),
                          TIDE_STR_ARG(checkpoint->identity_json));
     }

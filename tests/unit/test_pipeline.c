@@ -125,6 +125,7 @@ static struct tide_pipeline *start(struct bed *bed, bool is_one_shot)
     struct tide_pipeline_options options = {
         .source_ops = &tide_sqlite_source_ops,
         .source_place = tide_str_from(bed->database),
+        .source_shown = tide_str_from(bed->database),
         .connection = TIDE_STR("shop"),
         .sinks = &sink,
         .sink_count = 1,
