@@ -168,3 +168,16 @@ def test_differences_finds_a_wrong_value_a_missing_and_a_surplus_row(tmp_path):
     found = frames.differences(rebuilt(tmp_path, *wrong), db, "shop")
     assert len(found) == 3
     assert "v is 'a'" in found[0] and "not in the frames" in found[1] and "1 rows" in found[2]
+
+
+def test_lsn_positions_are_compared_by_their_value(tmp_path):
+    """"9/…" comes before "10/…" and "A/…", whatever the texts say."""
+    result = rebuilt(tmp_path, head("begin", 0, changes_from=["9/FF", 0]), row(0, 1, "row", "A/0"),
+                     change("update", 1, "9/FFFFFF00", "old", prev=["9/FF", 0]),
+                     change("update", 1, "10/8", "new", prev=["9/FFFFFF00", 0]),
+                     head("end", 1, row_count=1, changes_to=["10/8", 0]))
+    assert values(result) == {1: "new"}
+    assert result.snapshots[0].status == "complete"
+    short = rebuilt(tmp_path, head("begin", 0, changes_from=["9/FF", 0]), row(0, 1, "row", "A/0"),
+                    head("end", 1, row_count=1, changes_to=["10/8", 0]))
+    assert short.snapshots[0].status == "truncated"

@@ -2,10 +2,11 @@
 
 The rule (docs/envelope.md): every row and change has a place (incarnation, position, index); a row
 counts as after every change of its position. What comes under a key counts only if its place is
-past the one held there, for deleted keys too. A moved row is taken from its old key and removed
-there if it is older; a truncate removes what is older. At a snapshot's `end`, keys that are held,
-are neither rows nor stubs of the snapshot and have no change past `changes_from` are removed.
-Rows, stubs and ends of an earlier attempt at or past a later attempt's start are void.
+past the one held there, for deleted keys too. Positions are integers or PostgreSQL's "H/H". A moved
+row is taken from its old key and removed there if it is older; a truncate removes what is older. At
+a snapshot's `end`, keys that are held, are neither rows nor stubs of the snapshot and have no change
+past `changes_from` are removed. Rows, stubs and ends of an earlier attempt at or past a later
+attempt's start are void.
 
     rebuilt = rebuild(["out.ndjson"], keys={"shop.orders": ["id"]})
     rebuilt.tables["shop.orders"]['{"id":1}']  ->  {"id": 1, "total": Number("12.50"), …}
@@ -101,7 +102,7 @@ class Snapshot:
         reached = self.ended.get("changes_to")
         if reached is not None:
             covered = self.covered()
-            whole = whole and covered is not None and covered >= (self.incarnation, *reached)
+            whole = whole and covered is not None and covered >= in_log(self.incarnation, reached)
         return "complete" if whole else "truncated"
 
     def covered(self):
@@ -177,6 +178,19 @@ class Rebuilt:
 
     def snapshots_of(self, store):
         return [snapshot for snapshot in self.snapshots if snapshot.store == store]
+
+
+def ordered(position):
+    """A position as a number: an integer as it is, an LSN ("16/B374D848") by its value."""
+    if isinstance(position, str):
+        high, low = position.split("/")
+        return int(high, 16) << 32 | int(low, 16)
+    return position
+
+
+def in_log(incarnation, place):
+    """A place, [position, index] of a frame, as a tuple that can be compared; None for none."""
+    return (incarnation, ordered(place[0]), place[1]) if place else None
 
 
 def key_text(key):
@@ -275,7 +289,7 @@ class Rebuilder:
         """Rows of one chunk share their place: one tuple for all of them saves memory."""
         if "position" not in frame:
             return None
-        place = (frame.get("incarnation", 0), frame["position"], index)
+        place = (frame.get("incarnation", 0), ordered(frame["position"]), index)
         if place != self._last_place:
             self._last_place = place
         return self._last_place
@@ -288,10 +302,10 @@ class Rebuilder:
         since = frame.get("changes_from")
         incarnation = frame.get("incarnation", 0)
         snapshot.openings.setdefault(frame.get("attempt", 0),
-                                     (incarnation, *since) if since else None)
+                                     in_log(incarnation, since))
         if is_begin or not snapshot.begun:
             snapshot.incarnation = incarnation
-            snapshot.changes_from = (incarnation, *since) if since else None
+            snapshot.changes_from = in_log(incarnation, since)
         snapshot.begun = snapshot.begun or is_begin
 
     @staticmethod
@@ -343,7 +357,7 @@ class Rebuilder:
         place = self._place(frame, frame["index"])
         prev = frame.get("prev")
         self._chain(store.name).append(
-            ((frame.get("incarnation", 0), *prev) if prev else None, place))
+            (in_log(frame.get("incarnation", 0), prev), place))
         if frame["op"] == "truncate":
             self._truncate(store, place)
             return
