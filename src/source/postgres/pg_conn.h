@@ -29,6 +29,7 @@ struct tide_pg_conn {
     enum tide_pg_conn_kind kind;
     char place[256];  /* "host:port/database", for messages */
     char sqlstate[6]; /* of the last failure by the server; empty: it did not come from there */
+    bool is_broken;   /* what ran could not be ended: nothing more may be asked */
 };
 
 /* How long a call may wait. `waker` NULL: cannot be woken. */
@@ -40,6 +41,9 @@ struct tide_pg_wait {
 /* What connecting and a small query may take. */
 #define TIDE_PG_CONNECT_US ((int64_t)15000000)
 #define TIDE_PG_QUERY_US   ((int64_t)30000000)
+
+/* Bytes of one message that is sent in a stream, at most. */
+#define TIDE_PG_SEND_MAX ((size_t)65536)
 
 /** A wait without a waker, `delay_us` from now. */
 struct tide_pg_wait tide_pg_wait_for(int64_t delay_us);
@@ -91,7 +95,7 @@ tide_status tide_pg_sqlstate_status(const char *sqlstate, bool *ret_is_retriable
  * the tables").
  * Errors: TIDE_TIMEOUT retriable the deadline passed, TIDE_CANCELLED woken; in both cases what ran
  * was cancelled, and the connection is closed to further use (not alive) when that took too long.
- * Others as tide_pg_fail. COPY is TIDE_INVALID here.
+ * Others as tide_pg_fail. No COPY here.
  */
 tide_status tide_pg_query(struct tide_pg_conn *conn, const char *sql, const char *doing,
                           struct tide_pg_wait wait, PGresult **ret_result, struct tide_error *err);
@@ -128,7 +132,8 @@ tide_status tide_pg_copy_next(struct tide_pg_conn *conn, const char *doing,
                               struct tide_pg_wait wait, char **ret_row, size_t *ret_len,
                               struct tide_error *err);
 
-/** Sends one CopyData message (a standby's status) and flushes it within the wait. */
+/** Sends one CopyData message (a standby's status). What the socket does not take within the wait
+ * is kept and goes out with the next calls. */
 tide_status tide_pg_copy_send(struct tide_pg_conn *conn, const void *bytes, size_t len,
                               struct tide_pg_wait wait, struct tide_error *err);
 
@@ -137,12 +142,12 @@ tide_status tide_pg_copy_send(struct tide_pg_conn *conn, const void *bytes, size
 void tide_pg_copy_abandon(struct tide_pg_conn *conn, struct tide_pg_wait wait);
 
 /** A field of a result: borrowed from it; ptr NULL for NULL. */
-tide_str tide_pg_field(const PGresult *result, int row, int column);
+tide_str tide_pg_result_str(const PGresult *result, int row, int column);
 
 /** A field as a number or a truth; NULL and nonsense are 0 and false. */
-int64_t tide_pg_field_i64(const PGresult *result, int row, int column);
-uint64_t tide_pg_field_u64(const PGresult *result, int row, int column);
-bool tide_pg_field_bool(const PGresult *result, int row, int column);
+int64_t tide_pg_result_i64(const PGresult *result, int row, int column);
+uint64_t tide_pg_result_u64(const PGresult *result, int row, int column);
+bool tide_pg_result_bool(const PGresult *result, int row, int column);
 
 /** Appends `"name"`, with `"` doubled. */
 void tide_pg_append_name(struct tide_buf *buf, tide_str name);
