@@ -110,8 +110,11 @@ tide_status tide_ingest_run(struct tide_ingest *ingest, const struct tide_source
     struct tide_read_ahead *ahead TIDE_CLEANUP(free_read_ahead) =
         tide_read_ahead_new(ops, source, tide_ingest_waker(ingest));
     while (!tide_ingest_is_stopping(ingest)) {
-        bool is_ending = is_one_shot && tide_ingest_is_seeded_all(ingest);
-        tide_status status = is_ending ? settle(ingest, err) : turn(ingest, ahead, err);
+        /* A turn comes first: it takes in the requests, without which all would look seeded. */
+        tide_status status = turn(ingest, ahead, err);
+        if (status == TIDE_OK && is_one_shot && tide_ingest_is_seeded_all(ingest)) {
+            status = settle(ingest, err);
+        }
         if (status != TIDE_OK && status != TIDE_END && err->retriable) {
             status = reconnect(ingest, err);
         }
