@@ -1,0 +1,275 @@
+#include "source/postgres/pg_prepare.h"
+
+#include "base/clock.h"
+#include "source/postgres/pg_position.h"
+
+#include <stdio.h>
+#include <unistd.h>
+
+#define CREATE_US ((int64_t)600000000) /* waits for transactions that write */
+#define FREE_US   ((int64_t)10000000)  /* until the server notices that a follower is gone */
+#define LOOK_US   50000
+
+#define WAYS_ON                                                                                    \
+    "; go on with the server and the state directory that belong together, or start anew with "    \
+    "another --state and target"
+
+static struct tide_pg_wait query_wait(void)
+{
+    return tide_pg_wait_for(TIDE_PG_QUERY_US);
+}
+
+/* The slot as it is once nobody uses it, or when patience ends. */
+static tide_status look_until_free(struct tide_pg_conn *conn, const char *name, int64_t patience_us,
+                                   struct tide_pg_slot *ret_slot, struct tide_error *err)
+{
+    int64_t until_us = tide_clock_deadline_us(patience_us);
+    for (;;) {
+        TIDE_TRY(tide_pg_slot_look(conn, name, query_wait(), ret_slot, err));
+        if (!ret_slot->exists || !ret_slot->is_active || tide_clock_monotonic_us() >= until_us) {
+            return TIDE_OK;
+        }
+        (void)usleep(LOOK_US);
+    }
+}
+
+/* The slot first: a publication that is missing would break whoever still reads the slot. */
+static tide_status drop(struct tide_pg_conn *conn, const char *name, bool *ret_had_slot,
+                        bool *ret_had_publication, struct tide_error *err)
+{
+    struct tide_pg_slot slot;
+    TIDE_TRY(look_until_free(conn, name, FREE_US, &slot, err));
+    TIDE_TRY(tide_pg_slot_drop(conn, name, query_wait(), ret_had_slot, err));
+    return tide_pg_publication_drop(conn, name, query_wait(), ret_had_publication, err);
+}
+
+/* Making */
+
+tide_status tide_pg_prepare_new(struct tide_pg_conn *conn, const char *name,
+                                const struct tide_pg_tables *tables,
+                                struct tide_pg_state *ret_state, struct tide_error *err)
+{
+    struct tide_pg_server server;
+    struct tide_pg_state state = {0};
+    bool had_slot = false;
+    bool had_publication = false;
+    TIDE_TRY(tide_pg_server_read(conn, query_wait(), &server, err));
+    if (server.is_in_recovery) {
+        return tide_fail(
+            err, TIDE_UNSUPPORTED,
+            "PostgreSQL %s: the server is a standby, whose snapshots do not tell which "
+            "transactions run; follow its primary",
+            conn->place);
+    }
+    TIDE_TRY(drop(conn, name, &had_slot, &had_publication, err));
+    TIDE_TRY(tide_pg_publication_create(conn, name, tables, query_wait(), err));
+    TIDE_TRY(
+        tide_pg_slot_create(conn, name, tide_pg_wait_for(CREATE_US), &state.consistent_lsn, err));
+    state.system_identifier = server.system_identifier;
+    state.timeline = server.timeline;
+    (void)snprintf(state.slot, sizeof(state.slot), "%s", name);
+    (void)snprintf(state.publication, sizeof(state.publication), "%s", name);
+    *ret_state = state;
+    return TIDE_OK;
+}
+
+/* Going on */
+
+tide_status tide_pg_prepare_same_server(const struct tide_pg_state *state,
+                                        uint64_t system_identifier, uint32_t timeline,
+                                        struct tide_error *err)
+{
+    if (state->system_identifier != system_identifier) {
+        return tide_fail(
+            err, TIDE_STALE, "the server is system %llu, the checkpoint is of system %llu" WAYS_ON,
+            (unsigned long long)system_identifier, (unsigned long long)state->system_identifier);
+    }
+    if (state->timeline != timeline) {
+        return tide_fail(
+            err, TIDE_STALE,
+            "the server is on timeline %u, the checkpoint on %u: the server was "
+            "promoted or restored, and changes that were copied may not be in it" WAYS_ON,
+            timeline, state->timeline);
+    }
+    return TIDE_OK;
+}
+
+static tide_status fail_slot(const struct tide_pg_state *state, const char *what,
+                             struct tide_error *err)
+{
+    return tide_fail(err, TIDE_STALE,
+                     "replication slot %s %s: changes after the checkpoint are "
+                     "lost" WAYS_ON,
+                     state->slot, what);
+}
+
+static tide_status check_confirmed(const struct tide_pg_state *state,
+                                   const struct tide_pg_slot *slot, struct tide_position position,
+                                   struct tide_error *err)
+{
+    struct tide_buf at TIDE_CLEANUP(tide_buf_done) = {0};
+    if (slot->confirmed_lsn <= tide_pg_position_next(position)) {
+        return TIDE_OK;
+    }
+    tide_buf_append_str(&at, TIDE_STR("begins at "));
+    tide_lsn_append(&at, slot->confirmed_lsn);
+    tide_buf_append_str(&at, TIDE_STR(", past the checkpoint at "));
+    tide_lsn_append(&at, position.lo);
+    tide_buf_append_str(&at, TIDE_STR(" (it was made anew, or somebody else reads it)"));
+    return fail_slot(state, tide_buf_cstr(&at), err);
+}
+
+tide_status tide_pg_prepare_slot(struct tide_pg_conn *conn, const struct tide_pg_state *state,
+                                 struct tide_position position, int64_t patience_us,
+                                 struct tide_error *err)
+{
+    struct tide_pg_slot slot;
+    TIDE_TRY(look_until_free(conn, state->slot, patience_us, &slot, err));
+    if (!slot.exists) {
+        return fail_slot(state, "is gone", err);
+    }
+    if (!slot.is_ours) {
+        return fail_slot(state, "is none of this database for pgoutput", err);
+    }
+    if (slot.is_lost) {
+        return fail_slot(state, "was invalidated by the server (see max_slot_wal_keep_size)", err);
+    }
+    TIDE_TRY(check_confirmed(state, &slot, position, err));
+    if (slot.is_active) {
+        return tide_fail_retriable(err, TIDE_IO,
+                                   "PostgreSQL %s: replication slot %s is in use by server process "
+                                   "%d; stop the other copy, or wait until it is noticed as gone",
+                                   conn->place, state->slot, (int)slot.active_pid);
+    }
+    return TIDE_OK;
+}
+
+static bool has_oid(const uint32_t *oids, size_t count, uint32_t oid)
+{
+    for (size_t i = 0; i < count; i++) {
+        if (oids[i] == oid) {
+            return true;
+        }
+    }
+    return false;
+}
+
+static tide_status check_publication(struct tide_pg_conn *conn, const struct tide_pg_state *state,
+                                     const struct tide_pg_tables *tables, struct tide_error *err)
+{
+    struct tide_arena arena TIDE_CLEANUP(tide_arena_done) = {0};
+    uint32_t *oids = NULL;
+    size_t count = 0;
+    bool exists = false;
+    TIDE_TRY(tide_pg_publication_look(conn, state->publication, query_wait(), &arena, &exists,
+                                      &oids, &count, err));
+    if (!exists) {
+        return tide_fail(
+            err, TIDE_STALE,
+            "publication %s is gone: changes after the checkpoint cannot be read" WAYS_ON,
+            state->publication);
+    }
+    for (size_t i = 0; i < tables->count; i++) {
+        const struct tide_pg_table *table = tables->items[i];
+        if (table->relation != NULL && !has_oid(oids, count, table->oid)) {
+            return tide_fail(err, TIDE_STALE,
+                             "table %.*s.%.*s is not in publication %s: it was made after the copy "
+                             "began; leave it out with --tables, or start anew with another "
+                             "--state and target",
+                             TIDE_STR_ARG(table->schema), TIDE_STR_ARG(table->name),
+                             state->publication);
+        }
+    }
+    return TIDE_OK;
+}
+
+static tide_status check_log_end(struct tide_pg_conn *conn, struct tide_position position,
+                                 struct tide_error *err)
+{
+    uint64_t end = 0;
+    TIDE_TRY(tide_pg_log_end(conn, query_wait(), &end, err));
+    if (end <= position.lo) {
+        struct tide_buf at TIDE_CLEANUP(tide_buf_done) = {0};
+        tide_lsn_append(&at, end);
+        tide_buf_append_str(&at, TIDE_STR(", the checkpoint is at "));
+        tide_lsn_append(&at, position.lo);
+        return tide_fail(
+            err, TIDE_STALE,
+            "the server's log ends at %s: the server is an older state of itself" WAYS_ON,
+            tide_buf_cstr(&at));
+    }
+    return TIDE_OK;
+}
+
+tide_status tide_pg_prepare_saved(struct tide_pg_conn *conn, const struct tide_pg_state *state,
+                                  struct tide_position position,
+                                  const struct tide_pg_tables *tables, struct tide_error *err)
+{
+    struct tide_pg_server server;
+    TIDE_TRY(tide_pg_server_read(conn, query_wait(), &server, err));
+    TIDE_TRY(tide_pg_prepare_same_server(state, server.system_identifier, server.timeline, err));
+    TIDE_TRY(tide_pg_prepare_slot(conn, state, position, FREE_US, err));
+    TIDE_TRY(check_log_end(conn, position, err));
+    return check_publication(conn, state, tables, err);
+}
+
+/* Taking away */
+
+static void say(struct tide_findings *findings, const char *what, const char *name)
+{
+    struct tide_buf text TIDE_CLEANUP(tide_buf_done) = {0};
+    tide_buf_printf(&text, "%s %s", what, name);
+    tide_findings_add(findings, false, tide_buf_str(&text), TIDE_STR(""));
+}
+
+static tide_status drop_one(struct tide_pg_conn *conn, const char *name,
+                            struct tide_findings *findings, bool *ret_was_there,
+                            struct tide_error *err)
+{
+    bool had_slot = false;
+    bool had_publication = false;
+    tide_status status = drop(conn, name, &had_slot, &had_publication, err);
+    if (had_slot) {
+        say(findings, "removed replication slot", name);
+    }
+    if (had_publication) {
+        say(findings, "removed publication", name);
+    }
+    *ret_was_there = had_slot || had_publication;
+    return status;
+}
+
+static tide_status drop_all(struct tide_pg_conn *conn, struct tide_findings *findings,
+                            struct tide_error *err)
+{
+    struct tide_arena arena TIDE_CLEANUP(tide_arena_done) = {0};
+    struct tide_pg_leftover *items = NULL;
+    size_t count = 0;
+    TIDE_TRY(tide_pg_leftovers_read(conn, query_wait(), &arena, &items, &count, err));
+    for (size_t i = 0; i < count; i++) {
+        bool was_there = false;
+        tide_status status = drop_one(conn, items[i].name, findings, &was_there, err);
+        if (status == TIDE_INVALID) { /* in use: the others can go all the same */
+            tide_findings_add(findings, true, tide_str_from(err->message), TIDE_STR(""));
+        } else {
+            TIDE_TRY(status);
+        }
+    }
+    return TIDE_OK;
+}
+
+tide_status tide_pg_detach(struct tide_pg_conn *conn, tide_str pipeline,
+                           struct tide_findings *findings, struct tide_error *err)
+{
+    if (pipeline.len == 0) {
+        return drop_all(conn, findings, err);
+    }
+    char name[TIDE_PG_NAME_SIZE];
+    bool was_there = false;
+    tide_pg_ours_name(pipeline, name);
+    TIDE_TRY(drop_one(conn, name, findings, &was_there, err));
+    if (!was_there) {
+        say(findings, "there was neither a slot nor a publication", name);
+    }
+    return TIDE_OK;
+}
