@@ -22,17 +22,19 @@ void tide_pg_table_free(struct tide_pg_table *table);
 void tide_pg_table_done(struct tide_pg_table **table);
 
 /**
- * Whether any of `globs` chooses the table: a glob is matched
- * against "schema.name" as well as "name". `*` any bytes, `?` one character. None: all. Pure.
- * `ret_is_named` (may be NULL): one without `*` and `?` did.
+ * Whether any of `globs` chooses the table: matches its name or "schema.name", case-sensitively.
+ * `*` any bytes, `?` one character. None at all: every table. Pure.
+ * `ret_is_named` (may be NULL): a glob without `*` and `?` did.
  */
 bool tide_pg_globs_choose(const tide_str *globs, size_t glob_count, tide_str schema, tide_str name,
                           bool *ret_is_named);
 
+/** Whether one glob matches all of `text`. Pure; time is the product of the lengths at most. */
+bool tide_pg_glob_matches(tide_str glob, tide_str text);
+
 /**
- * The tables, partitioned tables, views and foreign tables that `globs` choose, also those that
- * cannot be followed (see `problem`). Not: system schemas, temporary tables, partitions (unless
- * named). One statement-level moment.
+ * What `globs` choose, also what cannot be followed (see `problem`). Views, foreign tables and
+ * partitions only when they are named; never what is temporary or the system's.
  * Errors: TIDE_INVALID a glob that chooses nothing; others as tide_pg_query.
  */
 tide_status tide_pg_tables_read(struct tide_pg_conn *conn, tide_str connection,
@@ -40,8 +42,8 @@ tide_status tide_pg_tables_read(struct tide_pg_conn *conn, tide_str connection,
                                 struct tide_pg_tables *ret_tables, struct tide_error *err);
 
 /**
- * TIDE_INVALID for the first named table with a problem, saying the reason and the remedy, and when
- * no table without a problem is left; TIDE_OK else.
+ * TIDE_INVALID for the first table with a problem that is named, or that lacks a right, saying the
+ * reason and the remedy, and when no table without a problem is left; TIDE_OK else.
  */
 tide_status tide_pg_tables_refuse(const struct tide_pg_tables *tables, struct tide_error *err);
 

@@ -51,7 +51,10 @@ struct tide_pg_table {
     bool has_key;                         /* a primary key that is not deferrable */
     const struct tide_relation *relation; /* one reference; NULL where `problem` is set */
     int64_t rows;                         /* pg_class.reltuples, rough; negative: never counted */
-    tide_str problem;                     /* why it cannot be followed, one clause; empty: it can */
-    tide_str remedy;                      /* SQL that mends it; may be empty */
-    bool is_named; /* a glob without `*` and `?` chose it: a problem is a refusal */
+    char kind;                            /* pg_class.relkind: r, p, v, m, f */
+    bool is_partition;                    /* of another table */
+    bool is_named;         /* a glob without `*` and `?` chose it: a problem is a refusal */
+    bool is_right_missing; /* the problem is a right of ours, which is a refusal always */
+    tide_str problem;      /* why it cannot be followed: a clause after "table x "; empty: it can */
+    tide_str remedy;       /* SQL that mends it; may be empty */
 };
