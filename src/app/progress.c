@@ -109,7 +109,8 @@ static void show_line(struct tide_progress_view *view, struct tide_pipeline *pip
     char rows_text[32];
     char changes_text[32];
     char rate_text[32];
-    draw_bar(bar, estimate > 0 ? rows : done, estimate > 0 ? estimate : total);
+    bool by_rows = estimate >= rows && estimate > 0;
+    draw_bar(bar, by_rows ? rows : done, by_rows ? estimate : total);
     if (total > 0 && done == total) {
         draw_bar(bar, 1, 1);
     }

@@ -16,13 +16,16 @@
 /* With a rollback journal writers wait for our read: a chunk ends early after this. */
 #define READ_US        20000
 #define ROWS_PER_CLOCK 64
+#define REST_US        2000 /* between two such chunks the lock is free, so that writers get it */
 
 struct tide_chunk_reader {
     sqlite3 *db;
     char *path;
     tide_str connection; /* owned */
     atomic_bool is_cancelled;
+    bool is_wal; /* as of the last read */
     int64_t busy_until_us;
+    int64_t rest_until_us; /* 0: none is due */
     sqlite3_stmt *schema_version;
     sqlite3_stmt *journal_mode;
     sqlite3_stmt *log_end;
@@ -158,9 +161,9 @@ static tide_status read_limit(struct tide_chunk_reader *reader, int64_t *ret_unt
     bool has_row = false;
     TIDE_TRY(tide_sqlite_step(reader->journal_mode, &has_row, err));
     tide_str mode = has_row ? tide_sqlite_column_str(reader->journal_mode, 0) : TIDE_STR("");
-    bool is_wal = tide_str_equal(mode, TIDE_STR("wal"));
+    reader->is_wal = tide_str_equal(mode, TIDE_STR("wal"));
     (void)sqlite3_reset(reader->journal_mode);
-    *ret_until_us = is_wal ? TIDE_NO_DEADLINE : tide_clock_deadline_us(READ_US);
+    *ret_until_us = reader->is_wal ? TIDE_NO_DEADLINE : tide_clock_deadline_us(READ_US);
     return TIDE_OK;
 }
 
@@ -422,15 +425,25 @@ static void end_transaction(struct tide_chunk_reader *reader)
     TIDE_ASSERT(sqlite3_get_autocommit(reader->db) != 0);
 }
 
+static void rest(struct tide_chunk_reader *reader)
+{
+    int64_t left_us = reader->rest_until_us - tide_clock_monotonic_us();
+    if (left_us > 0) {
+        (void)usleep((useconds_t)left_us);
+    }
+}
+
 tide_status tide_sqlite_chunk_read(struct tide_chunk_reader *reader,
                                    const struct tide_chunk_request *request,
                                    struct tide_chunk *ret_chunk, struct tide_error *err)
 {
     TIDE_ASSERT(request->rows_max > 0 && ret_chunk->row_count == 0);
+    rest(reader);
     tide_status status = tide_sqlite_exec(reader->db, "BEGIN", err);
     if (status == TIDE_OK) {
         status = read_chunk(reader, request, ret_chunk, err);
         end_transaction(reader);
+        reader->rest_until_us = reader->is_wal ? 0 : tide_clock_deadline_us(REST_US);
     }
     /* A cancel that came between two statements stopped none of them. */
     if (atomic_exchange(&reader->is_cancelled, false)) {

@@ -6,6 +6,7 @@
 #include "source/sqlite/sqlite_chunk.h"
 #include "source/sqlite/sqlite_confirm.h"
 #include "source/sqlite/sqlite_db.h"
+#include "source/sqlite/sqlite_estimate.h"
 #include "source/sqlite/sqlite_install.h"
 #include "source/sqlite/sqlite_log.h"
 #include "source/sqlite/sqlite_schema.h"
@@ -196,6 +197,11 @@ static tide_status sqlite_tables(struct tide_source *source,
     *ret_tables = source->relations;
     *ret_count = count;
     return TIDE_OK;
+}
+
+static uint64_t sqlite_estimate_rows(struct tide_source *source)
+{
+    return tide_sqlite_estimate_rows(source->db, &source->tables);
 }
 
 static tide_status sqlite_check(struct tide_source *source, struct tide_findings *findings,
@@ -459,6 +465,7 @@ const struct tide_source_ops tide_sqlite_source_ops = {
     .close = sqlite_close,
     .identity = sqlite_identity,
     .tables = sqlite_tables,
+    .estimate_rows = sqlite_estimate_rows,
     .check = sqlite_check,
     .prepare = sqlite_prepare,
     .stream = sqlite_stream,
