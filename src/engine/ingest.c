@@ -300,12 +300,21 @@ tide_status tide_ingest_reconnect(struct tide_ingest *ingest, struct tide_error 
 
 bool tide_ingest_is_seeded_all(const struct tide_ingest *ingest)
 {
-    return ingest->requests == NULL;
+    if (ingest->requests != NULL) {
+        return false;
+    }
+    for (unsigned lane = 0; lane < TIDE_LANES_MAX; lane++) {
+        if (ingest->sinks[lane].is_used && !ingest->sinks[lane].is_seeded) {
+            return false; /* its request has not even been received */
+        }
+    }
+    return true;
 }
 
 bool tide_ingest_is_settled(const struct tide_ingest *ingest)
 {
-    return ingest->requests == NULL && ingest->current == NULL && !ingest->build.has_new_position &&
+    return tide_ingest_is_seeded_all(ingest) && ingest->current == NULL &&
+           !ingest->build.has_new_position &&
            tide_position_compare(ingest->held, ingest->build.reached) == 0;
 }
 
@@ -339,4 +348,18 @@ void tide_ingest_each_failure(const struct tide_ingest *ingest,
             each(context, item->copy->relation->store, item->copy->failure);
         }
     }
+}
+
+bool tide_ingest_is_copy_over(const struct tide_ingest *ingest, tide_str store, unsigned lane)
+{
+    for (struct tide_ingest_copy *item = ingest->copies; item != NULL; item = item->next) {
+        const struct tide_copy *copy = item->copy;
+        bool is_over = copy->state == TIDE_COPY_ENDED || copy->state == TIDE_COPY_DONE ||
+                       copy->state == TIDE_COPY_FAILED;
+        if (is_over && tide_str_equal(copy->relation->store, store) &&
+            (tide_copy_lanes(copy) & (tide_lane_set)1 << lane) != 0) {
+            return true;
+        }
+    }
+    return false;
 }

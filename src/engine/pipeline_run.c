@@ -75,11 +75,27 @@ tide_status tide_pipeline_start(struct tide_pipeline *pipeline, struct tide_erro
     return TIDE_OK;
 }
 
+/* Nobody may be told that a copy is complete when a table was never copied. */
+static tide_status check_all_copied(struct tide_pipeline *pipeline, struct tide_error *err)
+{
+    for (size_t i = 0; i < pipeline->table_count * pipeline->end_count; i++) {
+        tide_str store = pipeline->tables[i % pipeline->table_count];
+        unsigned lane = pipeline->ends[i / pipeline->table_count].lane;
+        if (!tide_ingest_is_copy_over(pipeline->ingest, store, lane)) {
+            return tide_fail(err, TIDE_CORRUPT,
+                             "the copy has ended without table %.*s; start anew with another "
+                             "--state, and report this",
+                             TIDE_STR_ARG(store));
+        }
+    }
+    return TIDE_END;
+}
+
 tide_status tide_pipeline_poll(struct tide_pipeline *pipeline, struct tide_error *err)
 {
     if (atomic_load(&pipeline->has_ended)) {
         *err = pipeline->ended;
-        return err->status;
+        return err->status == TIDE_END ? check_all_copied(pipeline, err) : err->status;
     }
     for (size_t i = 0; i < pipeline->end_count; i++) {
         struct tide_sink_engine_status status;

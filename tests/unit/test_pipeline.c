@@ -180,19 +180,9 @@ static void check_complete(const struct bed *bed)
     tide_buf_done(&bytes);
 }
 
-static void pipeline_dropped_stopped_and_resumed_ends_complete(void **state)
+static void run_to_the_end(struct bed *bed)
 {
-    struct bed *bed = *state;
     struct tide_error err;
-    for (int turn = 0; turn < 6; turn++) {
-        struct tide_pipeline *pipeline = start(bed, false);
-        (void)usleep(30000);
-        assert_int_equal(tide_pipeline_poll(pipeline, &err), TIDE_OK);
-        if (turn % 2 == 0) {
-            finish(bed, pipeline);
-        }
-        tide_pipeline_free(pipeline);
-    }
     struct tide_pipeline *pipeline = start(bed, true);
     tide_status status = TIDE_OK;
     while ((status = tide_pipeline_poll(pipeline, &err)) == TIDE_OK) {
@@ -208,9 +198,31 @@ static void pipeline_dropped_stopped_and_resumed_ends_complete(void **state)
     check_complete(bed);
 }
 
+static void pipeline_dropped_stopped_and_resumed_ends_complete(void **state)
+{
+    struct bed *bed = *state;
+    struct tide_error err;
+    for (int turn = 0; turn < 6; turn++) {
+        struct tide_pipeline *pipeline = start(bed, false);
+        (void)usleep(30000);
+        assert_int_equal(tide_pipeline_poll(pipeline, &err), TIDE_OK);
+        if (turn % 2 == 0) {
+            finish(bed, pipeline);
+        }
+        tide_pipeline_free(pipeline);
+    }
+    run_to_the_end(bed);
+}
+
+static void pipeline_one_shot_ends_complete(void **state)
+{
+    run_to_the_end(*state);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup_teardown(pipeline_one_shot_ends_complete, set_up, tear_down),
         cmocka_unit_test_setup_teardown(pipeline_dropped_stopped_and_resumed_ends_complete, set_up,
                                         tear_down),
     };
