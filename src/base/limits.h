@@ -39,4 +39,5 @@
 #define TIDE_CHECKPOINT_BYTES_MAX   (64 * TIDE_MIB)
 
 /* PostgreSQL */
-#define TIDE_PG_MESSAGE_BYTES_MAX (1024 * TIDE_MIB) /* what the server can build at most */
+#define TIDE_PG_MESSAGE_BYTES_MAX   (1024 * TIDE_MIB) /* what the server can build at most */
+#define TIDE_PG_TRUNCATE_TABLES_MAX ((size_t)1 << 20)

@@ -107,7 +107,7 @@ struct tide_pgoutput_relation {
     const struct tide_pgoutput_column *columns;
 };
 
-/* A column's type that is not built in. Tells nothing that the catalogue does not. */
+/* A column's type that is not built in; of a domain, its own oid with the name of its base type. */
 struct tide_pgoutput_type_name {
     uint32_t oid;
     tide_str schema;
