@@ -172,7 +172,7 @@ static tide_status run_pipeline(const struct copy_command *command, struct tide_
                                 struct tide_copy_report *report, struct tide_error *err)
 {
     struct tide_progress_view view;
-    tide_progress_view_init(&view, command->is_quiet);
+    tide_progress_view_init(&view, pipeline, command->is_quiet);
     TIDE_TRY(tide_pipeline_start(pipeline, err));
     tide_status status = watch(pipeline, signals, waker, &view, err);
     drain(pipeline, signals, waker);

@@ -52,7 +52,8 @@ void tide_format_duration(char ret_text[32], int64_t duration_us)
     }
 }
 
-void tide_progress_view_init(struct tide_progress_view *view, bool is_quiet)
+void tide_progress_view_init(struct tide_progress_view *view, const struct tide_pipeline *pipeline,
+                             bool is_quiet)
 {
     int64_t now = tide_clock_monotonic_us();
     *view = (struct tide_progress_view){
@@ -61,6 +62,7 @@ void tide_progress_view_init(struct tide_progress_view *view, bool is_quiet)
         .started_us = now,
         .shown_us = now,
         .rate_us = now,
+        .rate_rows = atomic_load(&tide_pipeline_stats(pipeline)->rows_published),
     };
 }
 

@@ -19,7 +19,8 @@ struct tide_progress_view {
 };
 
 /** What is shown from now on: bars on a terminal, lines elsewhere, nothing when quiet. */
-void tide_progress_view_init(struct tide_progress_view *view, bool is_quiet);
+void tide_progress_view_init(struct tide_progress_view *view, const struct tide_pipeline *pipeline,
+                             bool is_quiet);
 
 /** When `show` has something to do next. */
 int64_t tide_progress_view_deadline(const struct tide_progress_view *view);

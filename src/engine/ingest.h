@@ -45,7 +45,7 @@ struct tide_ingest;
 /* What another thread may look at while ingest runs. */
 struct tide_ingest_stats {
     _Atomic uint64_t changes_published;
-    _Atomic uint64_t rows_published;
+    _Atomic uint64_t rows_published; /* those that an earlier run had held included */
     _Atomic uint64_t rows_withheld;
     _Atomic uint64_t chunks_read;
     _Atomic uint64_t copies_done;

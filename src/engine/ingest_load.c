@@ -98,6 +98,8 @@ static tide_status make_copy(struct tide_ingest *ingest, const struct tide_check
                                 .last_key = entry->last_pk.values,
                                 .is_done = entry->is_done,
                             });
+    atomic_fetch_add(&ingest->stats.rows_published, entry->next_seq);
+    atomic_fetch_add(&ingest->stats.copies_done, entry->is_done);
     for (size_t i = 0; i < entry->read_again_count; i++) {
         if (entry->read_again[i].count != relation->key_count) {
             return tide_fail(err, TIDE_CORRUPT, "checkpoint: a key of table %.*s has %zu values",
