@@ -28,6 +28,7 @@ enum {
     T_HAS_POLICY,
     T_OWNER,
     T_USER,
+    T_IS_OWNER_SUPERUSER,
 };
 
 /* clang-format off */
@@ -53,7 +54,8 @@ static const char tables_sql[] =
     " pg_catalog.has_table_privilege(c.oid, 'SELECT'),"
     " pg_catalog.pg_has_role(c.relowner, 'USAGE'),"
     " pg_catalog.row_security_active(c.oid),"
-    " pg_catalog.pg_get_userbyid(c.relowner), current_user"
+    " pg_catalog.pg_get_userbyid(c.relowner), current_user,"
+    " (SELECT r.rolsuper FROM pg_catalog.pg_roles r WHERE r.oid = c.relowner)"
     " FROM pg_catalog.pg_class c JOIN pg_catalog.pg_namespace n ON n.oid = c.relnamespace"
     " LEFT JOIN pg_catalog.pg_index i ON i.indrelid = c.oid AND i.indisprimary AND i.indisvalid"
     " LEFT JOIN pg_catalog.pg_class p ON p.oid = i.indexrelid"
@@ -158,6 +160,7 @@ static struct tide_pg_facts facts_of_row(const PGresult *result, int row)
         .may_publish = tide_pg_result_bool(result, row, T_MAY_PUBLISH),
         .has_policy = tide_pg_result_bool(result, row, T_HAS_POLICY),
         .owner = tide_pg_result_str(result, row, T_OWNER),
+        .is_owner_superuser = tide_pg_result_bool(result, row, T_IS_OWNER_SUPERUSER),
         .user = tide_pg_result_str(result, row, T_USER),
     };
 }

@@ -58,6 +58,12 @@ struct tide_pg_wait tide_pg_wait_for(int64_t delay_us);
 tide_status tide_pg_open(tide_str url, enum tide_pg_conn_kind kind, struct tide_pg_wait wait,
                          struct tide_pg_conn **ret_conn, struct tide_error *err);
 
+/** As tide_pg_open; where it fails, `ret_sqlstate` says what the server gave as the reason, or is
+ * empty. */
+tide_status tide_pg_open_told(tide_str url, enum tide_pg_conn_kind kind, struct tide_pg_wait wait,
+                              struct tide_pg_conn **ret_conn, char ret_sqlstate[6],
+                              struct tide_error *err);
+
 /** Closes; NULL is fine. The server ends what was running when it notices. */
 void tide_pg_close(struct tide_pg_conn *conn);
 

@@ -99,40 +99,68 @@ static bool fit_key(struct tide_pg_table *table, const struct tide_pg_facts *fac
     return table->problem.len == 0;
 }
 
-static void set_granted(struct tide_pg_table *table, const struct tide_pg_facts *facts,
-                        const char *problem, const char *what, tide_str object)
+/* "GRANT <what> <object> TO <us>; ", after what is in `sql`. */
+static void append_grant(struct tide_buf *sql, const struct tide_pg_facts *facts, const char *what,
+                         tide_str object)
 {
-    TIDE_CLEANUP(tide_buf_done) struct tide_buf sql = {0};
-    tide_buf_printf(&sql, "GRANT %s", what);
-    tide_buf_append_str(&sql, object);
-    tide_buf_append_str(&sql, TIDE_STR(" TO "));
-    tide_pg_append_name(&sql, facts->user);
-    tide_buf_append_char(&sql, ';');
-    set(table, tide_str_from(problem), tide_buf_str(&sql));
-    table->is_right_missing = true;
+    tide_buf_printf(sql, "%sGRANT %s", sql->len == 0 ? "" : " ", what);
+    tide_buf_append_str(sql, object);
+    tide_buf_append_str(sql, TIDE_STR(" TO "));
+    tide_pg_append_name(sql, facts->user);
+    tide_buf_append_char(sql, ';');
 }
 
-static void fit_rights(struct tide_pg_table *table, const struct tide_pg_facts *facts)
+static void append_read_rights(struct tide_buf *sql, const struct tide_pg_table *table,
+                               const struct tide_pg_facts *facts)
 {
     TIDE_CLEANUP(tide_buf_done) struct tide_buf object = {0};
     if (!facts->may_use_schema) {
         tide_pg_append_name(&object, table->schema);
-        set_granted(table, facts, "is in a schema that our role may not use", "USAGE ON SCHEMA ",
-                    tide_buf_str(&object));
-    } else if (!facts->may_read) {
+        append_grant(sql, facts, "USAGE ON SCHEMA ", tide_buf_str(&object));
+    }
+    tide_buf_reset(&object);
+    if (!facts->may_read) {
         tide_pg_append_table(&object, table->schema, table->name);
-        set_granted(table, facts, "may not be read by our role", "SELECT ON ",
-                    tide_buf_str(&object));
-    } else if (!facts->may_publish) {
-        tide_pg_append_name(&object, facts->owner);
-        set_granted(table, facts, "cannot be published by our role, which must be its owner's", "",
-                    tide_buf_str(&object));
-    } else if (facts->has_policy) {
-        tide_pg_append_name(&object, facts->user);
-        TIDE_CLEANUP(tide_buf_done) struct tide_buf sql = {0};
-        tide_buf_printf(&sql, "ALTER ROLE %s BYPASSRLS;", tide_buf_cstr(&object));
-        set(table, TIDE_STR("has row-level security, which hides rows from our role"),
-            tide_buf_str(&sql));
+        append_grant(sql, facts, "SELECT ON ", tide_buf_str(&object));
+    }
+}
+
+static void append_publish_right(struct tide_buf *sql, const struct tide_pg_table *table,
+                                 const struct tide_pg_facts *facts)
+{
+    TIDE_CLEANUP(tide_buf_done) struct tide_buf owner = {0};
+    if (!facts->is_owner_superuser) {
+        tide_pg_append_name(&owner, facts->owner);
+        append_grant(sql, facts, "", tide_buf_str(&owner));
+        return;
+    }
+    tide_buf_printf(sql, "%sALTER TABLE ", sql->len == 0 ? "" : " ");
+    tide_pg_append_table(sql, table->schema, table->name);
+    tide_buf_append_str(sql, TIDE_STR(" OWNER TO "));
+    tide_pg_append_name(sql, facts->user);
+    tide_buf_append_char(sql, ';');
+}
+
+/* The problem is the first, the remedy mends all. */
+static void fit_rights(struct tide_pg_table *table, const struct tide_pg_facts *facts)
+{
+    TIDE_CLEANUP(tide_buf_done) struct tide_buf sql = {0};
+    const char *problem = NULL;
+    append_read_rights(&sql, table, facts);
+    if (!facts->may_publish) {
+        problem = "cannot be published by our role, which must be its owner or a member of that";
+        append_publish_right(&sql, table, facts);
+    }
+    if (!facts->may_use_schema || !facts->may_read) {
+        problem = "may not be read by our role";
+    } else if (problem == NULL && facts->has_policy) {
+        problem = "has row-level security, which hides rows from our role";
+        tide_buf_append_str(&sql, TIDE_STR("ALTER ROLE "));
+        tide_pg_append_name(&sql, facts->user);
+        tide_buf_append_str(&sql, TIDE_STR(" BYPASSRLS;"));
+    }
+    if (problem != NULL) {
+        set(table, tide_str_from(problem), tide_buf_str(&sql));
         table->is_right_missing = true;
     }
 }

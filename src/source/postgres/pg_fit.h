@@ -16,6 +16,7 @@ struct tide_pg_facts {
     bool may_publish; /* is the owner, or a member of the owning role */
     bool has_policy;  /* row-level security holds for us */
     tide_str owner;
+    bool is_owner_superuser; /* whose role is not to be handed out */
     tide_str user;
 };
 

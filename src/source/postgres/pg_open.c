@@ -232,9 +232,11 @@ static tide_status connect_to(struct tide_pg_conn *conn, const char *url, const 
     return pin_more(conn, wait, err);
 }
 
-tide_status tide_pg_open(tide_str url, enum tide_pg_conn_kind kind, struct tide_pg_wait wait,
-                         struct tide_pg_conn **ret_conn, struct tide_error *err)
+tide_status tide_pg_open_told(tide_str url, enum tide_pg_conn_kind kind, struct tide_pg_wait wait,
+                              struct tide_pg_conn **ret_conn, char ret_sqlstate[6],
+                              struct tide_error *err)
 {
+    ret_sqlstate[0] = '\0';
     TIDE_CLEANUP(tide_free_ptr) char *text = tide_strndup(url.ptr, url.len);
     TIDE_CLEANUP(options_done) PQconninfoOption *parsed = NULL;
     TIDE_TRY(parse_url(text, &parsed, err));
@@ -248,10 +250,21 @@ tide_status tide_pg_open(tide_str url, enum tide_pg_conn_kind kind, struct tide_
 
     TIDE_CLEANUP(tide_pg_conn_done) struct tide_pg_conn *conn = tide_alloc(1, sizeof(*conn));
     conn->kind = kind;
-    TIDE_TRY(connect_to(conn, text, tide_buf_cstr(&options), wait, err));
+    tide_status status = connect_to(conn, text, tide_buf_cstr(&options), wait, err);
+    if (status != TIDE_OK) {
+        memcpy(ret_sqlstate, conn->sqlstate, sizeof(conn->sqlstate));
+        return status;
+    }
     *ret_conn = conn;
     conn = NULL;
     return TIDE_OK;
+}
+
+tide_status tide_pg_open(tide_str url, enum tide_pg_conn_kind kind, struct tide_pg_wait wait,
+                         struct tide_pg_conn **ret_conn, struct tide_error *err)
+{
+    char sqlstate[6];
+    return tide_pg_open_told(url, kind, wait, ret_conn, sqlstate, err);
 }
 
 void tide_pg_close(struct tide_pg_conn *conn)
