@@ -4,9 +4,11 @@
 #include "sink/file/file_sink.h"
 #include "sink/file/stdout_sink.h"
 #include "sink/null/null_sink.h"
+#include "source/postgres/postgres_source.h"
 #include "source/sqlite/sqlite_source.h"
 
 static const struct tide_source_ops *const sources[] = {
+    &tide_postgres_source_ops,
     &tide_sqlite_source_ops,
 };
 

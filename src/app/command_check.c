@@ -52,7 +52,8 @@ static void list_tables(const struct tide_relation *const *tables, size_t count)
     (void)printf("%zu tables can be copied:\n", count);
     for (size_t i = 0; i < count; i++) {
         const struct tide_relation *table = tables[i];
-        (void)printf("    %.*s (", TIDE_STR_ARG(table->name));
+        (void)printf("    %.*s%s%.*s (", TIDE_STR_ARG(table->schema),
+                     table->schema.len > 0 ? "." : "", TIDE_STR_ARG(table->name));
         for (size_t k = 0; k < table->key_count; k++) {
             (void)printf("%s%.*s", k > 0 ? ", " : "",
                          TIDE_STR_ARG(table->columns[table->key_columns[k]].name));
@@ -70,10 +71,13 @@ static tide_status check(const struct tide_source_ops *ops, struct tide_source *
     tide_status status = ops->check(source, &findings, err);
     if (status == TIDE_OK) {
         status = ops->tables(source, &tables, &count, err);
-    }
-    if (status == TIDE_OK) {
-        list_tables(tables, count);
+        if (status == TIDE_OK) {
+            list_tables(tables, count);
+        }
         *ret_problems = tide_findings_print(stdout, &findings);
+        if (status == TIDE_INVALID && *ret_problems > 0) {
+            status = TIDE_OK; /* the problems say why */
+        }
     }
     tide_findings_done(&findings);
     return status;
