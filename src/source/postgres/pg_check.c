@@ -254,7 +254,7 @@ static tide_status check_transactions(struct check *check, struct tide_error *er
         " FROM pg_catalog.pg_stat_get_activity(NULL) a"
         " JOIN pg_catalog.pg_locks l ON l.pid = a.pid AND l.locktype = 'transactionid'"
         "  AND l.mode = 'ExclusiveLock' AND l.granted"
-        " WHERE a.xact_start < pg_catalog.now() - interval '10 seconds'"
+        " WHERE a.xact_start < pg_catalog.now() - interval '2 seconds'"
         " GROUP BY a.pid, a.xact_start, a.usesysid ORDER BY a.xact_start LIMIT 20",
         "look at transactions", query_wait(), &result, err));
     for (int row = 0; row < PQntuples(result); row++) {
@@ -275,7 +275,7 @@ static tide_status check_prepared(struct check *check, struct tide_error *err)
     TIDE_TRY(tide_pg_query(check->conn,
                            "SELECT gid, pg_catalog.date_trunc('second', prepared), database"
                            " FROM pg_catalog.pg_prepared_xacts"
-                           " WHERE prepared < pg_catalog.now() - interval '10 seconds'"
+                           " WHERE prepared < pg_catalog.now() - interval '5 seconds'"
                            " ORDER BY prepared LIMIT 20",
                            "look at prepared transactions", query_wait(), &result, err));
     for (int row = 0; row < PQntuples(result); row++) {
