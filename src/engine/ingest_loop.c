@@ -50,16 +50,35 @@ static tide_status pull_some(struct tide_ingest *ingest, int64_t deadline_us,
     return TIDE_OK;
 }
 
-/* After the last request: everything that is at hand is the end of the copy. */
-static tide_status settle(struct tide_ingest *ingest, struct tide_error *err)
+/* Everything that has been committed by now is pulled: it is the end of the copy. */
+static tide_status pull_to_end(struct tide_ingest *ingest, const struct tide_source_ops *ops,
+                               struct tide_source *source, struct tide_error *err)
 {
-    tide_status status = TIDE_OK;
-    while (status == TIDE_OK) {
-        status = pull_some(ingest, 0, err);
+    struct tide_position end = {0};
+    if (ops->log_end != NULL) {
+        TIDE_TRY(ops->log_end(source, &end, err));
     }
-    if (status != TIDE_TIMEOUT) {
-        return status;
+    for (;;) {
+        bool is_there = tide_ingest_has_reached(ingest, end);
+        int64_t deadline_us = is_there ? 0 : tide_clock_deadline_us(IDLE_WAIT_US);
+        tide_status status = pull_some(ingest, deadline_us, err);
+        if (status == TIDE_TIMEOUT && is_there) {
+            return TIDE_OK;
+        }
+        if (status != TIDE_OK && status != TIDE_TIMEOUT) {
+            return status;
+        }
+        if (tide_ingest_is_stopping(ingest)) {
+            return tide_fail(err, TIDE_CANCELLED, "stopped");
+        }
+        TIDE_TRY(tide_ingest_work(ingest, err));
     }
+}
+
+static tide_status settle(struct tide_ingest *ingest, const struct tide_source_ops *ops,
+                          struct tide_source *source, struct tide_error *err)
+{
+    TIDE_TRY(pull_to_end(ingest, ops, source, err));
     while (!tide_ingest_is_settled(ingest)) {
         if (tide_ingest_is_stopping(ingest)) {
             return tide_fail(err, TIDE_CANCELLED, "stopped");
@@ -113,7 +132,7 @@ tide_status tide_ingest_run(struct tide_ingest *ingest, const struct tide_source
         /* A turn comes first: it takes in the requests, without which all would look seeded. */
         tide_status status = turn(ingest, ahead, err);
         if (status == TIDE_OK && is_one_shot && tide_ingest_is_seeded_all(ingest)) {
-            status = settle(ingest, err);
+            status = settle(ingest, ops, source, err);
         }
         if (status != TIDE_OK && status != TIDE_END && err->retriable) {
             status = reconnect(ingest, err);

@@ -121,6 +121,14 @@ struct tide_source_ops {
                         struct tide_waker *waker, int64_t deadline_us, struct tide_event *ret_event,
                         struct tide_error *err);
 
+    /**
+     * A position that the stream comes to although nobody writes any more, at or past every
+     * transaction that has committed by now. Ingest thread, the stream is open. NULL: what `next`
+     * has at hand is everything. Errors as of `next`.
+     */
+    tide_status (*log_end)(struct tide_source *source, struct tide_position *ret_position,
+                           struct tide_error *err);
+
     /** Appends the JSON value that the next checkpoint must hold for `prepare` after a restart. */
     void (*state)(struct tide_source *source, struct tide_buf *buf);
 

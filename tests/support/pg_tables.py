@@ -36,7 +36,7 @@ SELECT base.name, t.typname, e.typname,
        (SELECT array_position(i.indkey::int2[], base.num::int2) FROM pg_index i
          WHERE i.indrelid = {0} AND i.indisprimary)
   FROM base JOIN pg_type t ON t.oid = base.oid
-  LEFT JOIN pg_type e ON e.oid = t.typelem AND t.typcategory = 'A' AND e.oid < 10000
+  LEFT JOIN pg_type e ON e.typarray = t.oid AND e.oid < 10000
  WHERE t.typtype <> 'd' ORDER BY num"""
 
 
@@ -48,10 +48,12 @@ def check(database, *paths, only=None, complete=True):
             known = {f"{database.name}.{schema}.{table}":
                      known[f"{database.name}.{schema}.{table}"] for schema, table in only}
         tables_again = rebuild(paths, known)
-        assert differences(tables_again, session, database.name, only) == []
+        found = differences(tables_again, session, database.name, only)
+        assert not found, "\n".join(found)
     if complete:
         for store in known:
-            assert [s.status for s in tables_again.snapshots_of(store)] == ["complete"], store
+            statuses = [snapshot.status for snapshot in tables_again.snapshots_of(store)]
+            assert statuses == ["complete"], f"{store}: {statuses}"
     return tables_again
 
 
@@ -183,7 +185,7 @@ def _of_table(store, session, schema, table):
 
 
 def _of_row(where, record, want, described):
-    if list(record) != list(want):
+    if sorted(record) != sorted(want):
         yield f"{where}: columns {list(record)} in the frames, {list(want)} in the database"
     for column in described:
         got = record.get(column.name, "nothing")

@@ -11,7 +11,8 @@
 
 /*
  * What the text of a value, the meaning of a statement or its life depend on. row_security off: a
- * policy that would hide rows from us makes the statement fail instead.
+ * policy that would hide rows from us makes the statement fail instead. synchronous_commit local:
+ * what we write must not wait for a standby that may be away.
  */
 static const char pinned_options[] =
     "-c DateStyle=ISO,MDY -c IntervalStyle=postgres -c TimeZone=UTC -c extra_float_digits=3"
@@ -20,7 +21,7 @@ static const char pinned_options[] =
     " -c statement_timeout=0 -c lock_timeout=0 -c idle_in_transaction_session_timeout=0"
     " -c idle_session_timeout=0 -c default_transaction_read_only=off"
     " -c default_transaction_isolation=read\\ committed -c default_transaction_deferrable=off"
-    " -c synchronize_seqscans=on -c jit=off";
+    " -c synchronous_commit=local -c synchronize_seqscans=on -c jit=off";
 
 static void options_done(PQconninfoOption **options)
 {

@@ -355,6 +355,20 @@ static uint64_t postgres_epoch(const struct tide_source *source)
     return source->epoch;
 }
 
+/* The message makes the server write out its log, and tell the stream of a place past the end. */
+static tide_status postgres_log_end(struct tide_source *source, struct tide_position *ret_position,
+                                    struct tide_error *err)
+{
+    uint64_t lsn = 0;
+    TIDE_TRY(connect(source, err));
+    TIDE_TRY(tide_pg_log_end(source->conn, query_wait(), &lsn, err));
+    TIDE_TRY(tide_pg_exec(source->conn,
+                          "SELECT pg_catalog.pg_logical_emit_message(true, 'tidemark', '')",
+                          "send a message", query_wait(), err));
+    *ret_position = tide_pg_position_up_to(lsn);
+    return TIDE_OK;
+}
+
 static uint64_t postgres_retained_bytes(struct tide_source *source)
 {
     uint64_t confirmed = tide_pg_position_next(source->confirmed);
@@ -396,6 +410,7 @@ const struct tide_source_ops tide_postgres_source_ops = {
     .confirm = postgres_confirm,
     .tick = postgres_tick,
     .epoch = postgres_epoch,
+    .log_end = postgres_log_end,
     .retained_bytes = postgres_retained_bytes,
     .detach = postgres_detach,
     .reader_open = postgres_reader_open,
