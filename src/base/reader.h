@@ -23,7 +23,8 @@ struct tide_reader {
 /** Reads `bytes`, which must stay as long as slices of it are in use. */
 static inline struct tide_reader tide_reader_of(tide_str bytes)
 {
-    return (struct tide_reader){bytes.ptr, bytes.ptr + bytes.len, false};
+    const char *start = bytes.len == 0 ? "" : bytes.ptr; /* to NULL nothing may be added */
+    return (struct tide_reader){start, start + bytes.len, false};
 }
 
 /** Bytes not read yet; 0 after a failure. */

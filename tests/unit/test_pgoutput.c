@@ -440,12 +440,12 @@ static void relation_equal_sees_every_difference(void **state)
                                                             {{{"a", 1}, 20, -1, true}},
                                                             {{{"a", 1}, 23, 8, true}},
                                                             {{{"a", 1}, 23, -1, false}}};
-    const struct tide_pgoutput_relation base = {1, {"s", 1}, {"t", 1}, 'd', 1, columns};
-    const struct tide_pgoutput_relation wrong[] = {{2, {"s", 1}, {"t", 1}, 'd', 1, columns},
-                                                   {1, {"x", 1}, {"t", 1}, 'd', 1, columns},
-                                                   {1, {"s", 1}, {"x", 1}, 'd', 1, columns},
-                                                   {1, {"s", 1}, {"t", 1}, 'f', 1, columns},
-                                                   {1, {"s", 1}, {"t", 1}, 'd', 0, columns}};
+    const struct tide_pgoutput_relation base = {1, 'd', {"s", 1}, {"t", 1}, 1, columns};
+    const struct tide_pgoutput_relation wrong[] = {{2, 'd', {"s", 1}, {"t", 1}, 1, columns},
+                                                   {1, 'd', {"x", 1}, {"t", 1}, 1, columns},
+                                                   {1, 'd', {"s", 1}, {"x", 1}, 1, columns},
+                                                   {1, 'f', {"s", 1}, {"t", 1}, 1, columns},
+                                                   {1, 'd', {"s", 1}, {"t", 1}, 0, columns}};
     assert_true(tide_pgoutput_relation_equal(&base, &base));
     for (size_t i = 0; i < COUNT(wrong); i++) {
         assert_false(tide_pgoutput_relation_equal(&base, &wrong[i]));

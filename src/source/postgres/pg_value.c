@@ -204,6 +204,7 @@ tide_status tide_pg_value(struct tide_pg_rule rule, tide_str text, struct tide_a
                           struct tide_pg_scratch *scratch, struct tide_value *ret_value,
                           struct tide_error *err)
 {
+    TIDE_ASSERT(text.ptr != NULL);
     if (text.len > TIDE_PG_MESSAGE_BYTES_MAX) {
         return fail_text("less than a gigabyte", text, err);
     }

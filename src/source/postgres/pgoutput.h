@@ -100,9 +100,9 @@ struct tide_pgoutput_column {
 /* Sent before the first change to a table and again after the table may have changed. */
 struct tide_pgoutput_relation {
     uint32_t oid;
+    char identity;   /* `d` primary key, `n` nothing, `f` full, `i` index */
     tide_str schema; /* valid UTF-8; "pg_catalog" where the wire has the empty name */
     tide_str name;   /* valid UTF-8, not empty */
-    char identity;   /* `d` primary key, `n` nothing, `f` full, `i` index */
     size_t column_count;
     const struct tide_pgoutput_column *columns;
 };
