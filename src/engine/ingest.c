@@ -313,7 +313,8 @@ bool tide_ingest_is_seeded_all(const struct tide_ingest *ingest)
 
 bool tide_ingest_has_reached(const struct tide_ingest *ingest, struct tide_position position)
 {
-    return tide_position_compare(ingest->build.reached, position) >= 0;
+    return !ingest->build.in_transaction &&
+           tide_position_compare(ingest->build.reached, position) >= 0;
 }
 
 bool tide_ingest_is_settled(const struct tide_ingest *ingest)

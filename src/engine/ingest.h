@@ -108,7 +108,7 @@ void tide_ingest_take_chunk(struct tide_ingest *ingest, struct tide_chunk *chunk
  * others all. */
 tide_status tide_ingest_chunk_failed(struct tide_ingest *ingest, struct tide_error *err);
 
-/** Whether every transaction at or before `position` has been pulled. */
+/** Whether every transaction at or before `position` has been pulled, and none half way. */
 bool tide_ingest_has_reached(const struct tide_ingest *ingest, struct tide_position position);
 
 /** Every request is done and every lane holds all that was pulled; saves a checkpoint if needed. */

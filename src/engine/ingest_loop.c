@@ -62,8 +62,8 @@ static tide_status pull_to_end(struct tide_ingest *ingest, const struct tide_sou
         bool is_there = tide_ingest_has_reached(ingest, end);
         int64_t deadline_us = is_there ? 0 : tide_clock_deadline_us(IDLE_WAIT_US);
         tide_status status = pull_some(ingest, deadline_us, err);
-        if (status == TIDE_TIMEOUT && is_there) {
-            return TIDE_OK;
+        if (status == TIDE_TIMEOUT && is_there && tide_ingest_has_reached(ingest, end)) {
+            return TIDE_OK; /* and not half way through a transaction that came since */
         }
         if (status != TIDE_OK && status != TIDE_TIMEOUT) {
             return status;

@@ -69,6 +69,10 @@ static void find_source_hands_on_a_path_or_a_whole_url(void **state)
     struct tide_error err;
     assert_int_equal(tide_find_source("sqlite:///srv/a.db", &ops, &rest, &err), TIDE_OK);
     assert_true(tide_str_equal(rest, TIDE_STR("///srv/a.db")));
+    assert_int_equal(tide_find_source("postgres://host/shop", &ops, &rest, &err), TIDE_OK);
+    assert_true(tide_str_equal(rest, TIDE_STR("postgres://host/shop")));
+    assert_int_equal(tide_find_source("postgresql://host/shop", &ops, &rest, &err), TIDE_OK);
+    assert_true(tide_str_equal(rest, TIDE_STR("postgresql://host/shop")));
 }
 
 static void find_source_unknown_scheme_does_not_show_the_password(void **state)
