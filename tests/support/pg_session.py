@@ -18,7 +18,7 @@ CANCEL = 80877102
 # As the program pins them, so that the same value has the same text.
 PINNED = {"client_encoding": "UTF8", "DateStyle": "ISO, MDY", "IntervalStyle": "postgres",
           "TimeZone": "UTC", "extra_float_digits": "3", "bytea_output": "hex",
-          "lc_monetary": "C", "application_name": "tests"}
+          "lc_monetary": "C", "quote_all_identifiers": "off", "application_name": "tests"}
 
 
 class SqlError(Exception):
