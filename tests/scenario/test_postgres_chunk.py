@@ -66,9 +66,9 @@ KEYS = [
     ("interval", "k interval", ["'1 mon'", "'29 days'", "'-1 year 2 mons'", "'0.000001 s'",
                                 "'178000000 years'"]),
     ("enum", "k mood", ["'happy'", "'sad'", "'better'", "'ok'", "'an''gry'", "'zz\"'"]),
-    ("text C", 'k text COLLATE "C"', WORDS + HOSTILE),
-    ("text default", "k text", WORDS + HOSTILE),
-    ("text icu", "k text COLLATE german", WORDS + HOSTILE),
+    ("text C", 'k text COLLATE "C"', list(dict.fromkeys(WORDS + HOSTILE))),
+    ("text default", "k text", list(dict.fromkeys(WORDS + HOSTILE))),
+    ("text icu", "k text COLLATE german", list(dict.fromkeys(WORDS + HOSTILE))),
     ("text blind", "k text COLLATE blind", ["a", "B", "c", "É", "z", "Zz", "'", "\\"]),
     ("varchar", "k varchar(5)", ["a", "B", "a'b", "\\", "     ", ""]),
     ("char", "k char(5)", ["a", "B", "a'b", "\\", "ab   "]),
@@ -79,7 +79,7 @@ KEYS = [
     ("domain", 'k "we ird".short', ["a", "B", "it's", "\\"]),
     ("int array", "k int[]", ["'{}'", "'{1}'", "'{1,NULL}'", "'{1,2}'", "'{{1,2},{3,4}}'",
                               "'[0:1]={1,2}'"]),
-    ("text array", "k text[]", ["'{}'", "'{\"\"}'", "'{\"a,b\",\"c\\\\\"\"}'", "'{NULL,\"NULL\"}'"]),
+    ("text array", "k text[]", ["'{}'", "'{\"\"}'", r"""'{"a,b","c\\d\"e''"}'""", "'{NULL,\"NULL\"}'"]),
     ("jsonb", "k jsonb", ["'null'", "'1'", "'1.0000000000000000001'", "'\"a''b\\\\\"'", "'[]'",
                           "'{\"a\":1}'", "'true'"]),
     ("composite type", """k "we ird"."pa'ir\"""", ["'(1,a)'", "'(1,\"b c\")'", "'(,)'", "'(-1,\"\"\"\")'"]),
@@ -500,17 +500,20 @@ def test_rows_of_tables_that_inherit_are_not_its_own(pg, chunks_of):
     assert [row[0] for row in chunks_of(pg, "t").read_all(rows=2)] == ["1", "2", "3", "4", "5"]
 
 
-@pytest.mark.parametrize("make", [
-    "ALTER TABLE t ENABLE ROW LEVEL SECURITY; CREATE POLICY p ON t USING (id < 3);"
-    "GRANT SELECT ON t TO reader_of_{0}",
-    ""])
-def test_rows_that_may_not_be_read_are_an_error(pg, chunks_of, make):
+@pytest.mark.parametrize("change", [
+    "ALTER TABLE t ENABLE ROW LEVEL SECURITY; ALTER TABLE t FORCE ROW LEVEL SECURITY;"
+    "CREATE POLICY p ON t USING (id < 3)",
+    "REVOKE SELECT ON t FROM {role}"])
+def test_rows_that_may_not_be_read_are_an_error(pg, chunks_of, change):
     """A policy would otherwise leave them out without a word."""
     role = f"reader_of_{pg.name}"
-    pg.query(TABLE + f"; CREATE ROLE {role} LOGIN; " + make.format(pg.name))
+    pg.query(TABLE + f"; CREATE ROLE {role} LOGIN; ALTER TABLE t OWNER TO {role}")
     try:
+        chunks = chunks_of(pg, "t", user=role)
+        chunks.read(rows=1)
+        pg.query(change.format(role=role))
         with pytest.raises(Failed) as failed:
-            chunks_of(pg, "t", user=role).read()
+            chunks.read()
         assert failed.value.status == "unsupported" and "cannot be read" in failed.value.message
     finally:
         pg.query(f"DROP OWNED BY {role}; DROP ROLE {role}")
