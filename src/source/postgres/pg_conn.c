@@ -2,6 +2,7 @@
 
 #include "base/alloc.h"
 #include "base/clock.h"
+#include "source/postgres/pg_cancel.h"
 #include "source/postgres/pg_conn_private.h"
 
 #include <errno.h>
@@ -34,10 +35,20 @@ void tide_pg_result_done(PGresult **result)
 
 void tide_pg_cancel(struct tide_pg_conn *conn)
 {
-    char why[256];
-    if (conn->cancel != NULL) {
-        (void)PQcancel(conn->cancel, why, sizeof(why)); /* what runs then ends by its deadline */
+    if (conn->canceller != NULL) {
+        tide_pg_canceller_ask(conn->canceller);
     }
+}
+
+/* Waits until nothing that was asked to be cancelled before can hit what runs next. */
+static bool is_settled(struct tide_pg_conn *conn, int64_t deadline_us)
+{
+    int64_t own_us = tide_clock_deadline_us(GIVE_UP_US);
+    if (conn->canceller != NULL &&
+        !tide_pg_canceller_settle(conn->canceller, own_us < deadline_us ? own_us : deadline_us)) {
+        conn->is_broken = true;
+    }
+    return !conn->is_broken;
 }
 
 /* The first line of a message of libpq, which explains at length. */
@@ -168,6 +179,8 @@ void tide_pg_give_up(struct tide_pg_conn *conn, int64_t deadline_us)
     while (tide_pg_await_result(conn, "cancel", wait, &err) == TIDE_OK) {
         PGresult *result = PQgetResult(conn->pg);
         if (result == NULL) {
+            conn->is_broken =
+                conn->canceller != NULL && !tide_pg_canceller_settle(conn->canceller, deadline_us);
             return;
         }
         ExecStatusType status = PQresultStatus(result);
@@ -197,7 +210,7 @@ tide_status tide_pg_send(struct tide_pg_conn *conn, const char *sql, const char 
                          struct tide_error *err)
 {
     conn->sqlstate[0] = '\0';
-    if (!tide_pg_is_alive(conn)) {
+    if (!is_settled(conn, wait.deadline_us) || !tide_pg_is_alive(conn)) {
         return tide_fail_retriable(err, TIDE_IO, "PostgreSQL %s: %s: the connection was lost",
                                    conn->place, doing);
     }

@@ -23,9 +23,11 @@ enum tide_pg_conn_kind {
     TIDE_PG_REPLICATION, /* replication=database: walsender commands and simple queries only */
 };
 
+struct tide_pg_canceller;
+
 struct tide_pg_conn {
     PGconn *pg;
-    PGcancel *cancel;
+    struct tide_pg_canceller *canceller;
     enum tide_pg_conn_kind kind;
     char place[256];  /* "host:port/database", for messages */
     char sqlstate[6]; /* of the last failure by the server; empty: it did not come from there */
@@ -74,8 +76,8 @@ void tide_pg_result_done(PGresult **result);
 /** True while the connection is not known to be broken. */
 bool tide_pg_is_alive(const struct tide_pg_conn *conn);
 
-/** Asks the server to cancel what runs on the connection. Any thread; connects anew for it, so it
- * may take as long as connecting does. Nothing running: nothing happens. */
+/** Asks the server to cancel what runs on the connection. Any thread, as long as the connection is
+ * not being closed; does not wait. Nothing running: nothing happens. */
 void tide_pg_cancel(struct tide_pg_conn *conn);
 
 /**

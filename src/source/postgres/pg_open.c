@@ -1,6 +1,7 @@
 /* Opens a connection: the URL is looked at before libpq may put any of it into a message. */
 #include "base/alloc.h"
 #include "base/clock.h"
+#include "source/postgres/pg_cancel.h"
 #include "source/postgres/pg_conn_private.h"
 
 #include <ctype.h>
@@ -191,7 +192,7 @@ static void ignore_notice(void *arg, const PGresult *result)
     (void)result;
 }
 
-/* Settings that not every version has. */
+/* What cannot be said while connecting. */
 static tide_status pin_more(struct tide_pg_conn *conn, struct tide_pg_wait wait,
                             struct tide_error *err)
 {
@@ -201,10 +202,12 @@ static tide_status pin_more(struct tide_pg_conn *conn, struct tide_pg_wait wait,
                          conn->place, PQserverVersion(conn->pg) / 10000,
                          PQserverVersion(conn->pg) % 10000);
     }
-    if (PQserverVersion(conn->pg) >= 170000) {
-        return tide_pg_exec(conn, "SET transaction_timeout = 0", "set up", wait, err);
-    }
-    return TIDE_OK;
+    /* libpq sends PGTZ and PGDATESTYLE in a way that counts for more than the options. */
+    const char *sql = PQserverVersion(conn->pg) >= 170000
+                          ? "SET TimeZone = 'UTC'; SET DateStyle = 'ISO, MDY';"
+                            " SET transaction_timeout = 0"
+                          : "SET TimeZone = 'UTC'; SET DateStyle = 'ISO, MDY'";
+    return tide_pg_exec(conn, sql, "set up", wait, err);
 }
 
 static tide_status connect_to(struct tide_pg_conn *conn, const char *url, const char *options,
@@ -228,7 +231,7 @@ static tide_status connect_to(struct tide_pg_conn *conn, const char *url, const 
     TIDE_TRY(await_connected(conn, wait, err));
     (void)PQsetErrorVerbosity(conn->pg, PQERRORS_DEFAULT);
     set_place(conn);
-    conn->cancel = PQgetCancel(conn->pg);
+    conn->canceller = tide_pg_canceller_new(conn->pg);
     TIDE_ASSERT(PQsetnonblocking(conn->pg, 1) == 0);
     return pin_more(conn, wait, err);
 }
@@ -273,7 +276,7 @@ void tide_pg_close(struct tide_pg_conn *conn)
     if (conn == NULL) {
         return;
     }
-    PQfreeCancel(conn->cancel);
+    tide_pg_canceller_free(conn->canceller);
     PQfinish(conn->pg);
     free(conn);
 }
