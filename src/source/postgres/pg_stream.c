@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-#define STATUS_US  ((int64_t)1000000)
+#define STATUS_US  ((int64_t)1000000)   /* between status updates, or a quarter of the timeout */
 #define SILENCE_US ((int64_t)300000000) /* the server answers every status update */
 #define NAP_US     150
 #define DOING      "read the change stream"
@@ -15,6 +15,7 @@ struct tide_pg_stream {
     struct tide_pg_conn *conn;
     char *packet;           /* libpq's: the frame that was given last */
     uint64_t confirmed_lsn; /* 0: nothing was confirmed in this session */
+    int64_t status_us;      /* between two updates */
     int64_t status_due_us;
     int64_t heard_us;
     bool is_behind;
@@ -43,7 +44,8 @@ static tide_status ask_session(struct tide_pg_stream *stream, struct tide_pg_wai
 {
     static const char sql[] =
         "SELECT (extract(epoch FROM pg_catalog.pg_postmaster_start_time()) * 1000000)::int8, "
-        "pg_catalog.pg_snapshot_xmax(pg_catalog.pg_current_snapshot())";
+        "pg_catalog.pg_snapshot_xmax(pg_catalog.pg_current_snapshot()), "
+        "(SELECT setting FROM pg_catalog.pg_settings WHERE name = 'wal_sender_timeout')";
     TIDE_CLEANUP(tide_pg_result_done) PGresult *result = NULL;
     TIDE_TRY(tide_pg_query(stream->conn, sql, "ask for the server's start", wait, &result, err));
     if (PQntuples(result) != 1) {
@@ -52,6 +54,9 @@ static tide_status ask_session(struct tide_pg_stream *stream, struct tide_pg_wai
     }
     ret_server->started_us = tide_pg_result_i64(result, 0, 0);
     ret_server->next_tx_id = tide_pg_result_u64(result, 0, 1);
+    int64_t timeout_us = tide_pg_result_i64(result, 0, 2) * 1000; /* 0: none */
+    bool is_short = timeout_us > 0 && timeout_us / 4 < STATUS_US;
+    stream->status_us = is_short ? timeout_us / 4 : STATUS_US;
     return TIDE_OK;
 }
 
@@ -112,7 +117,7 @@ tide_status tide_pg_stream_start(struct tide_pg_stream *stream, const char *slot
         return err->status;
     }
     stream->heard_us = tide_clock_monotonic_us();
-    stream->status_due_us = stream->heard_us + STATUS_US;
+    stream->status_due_us = stream->heard_us + stream->status_us;
     return TIDE_OK;
 }
 
@@ -132,7 +137,7 @@ static tide_status send_status(struct tide_pg_stream *stream, int64_t now_us,
             .reply_requested = now_us >= stream->status_due_us,
         },
         packet);
-    stream->status_due_us = now_us + STATUS_US;
+    stream->status_due_us = now_us + stream->status_us;
     tide_status status =
         tide_pg_copy_send(stream->conn, packet, sizeof(packet), (struct tide_pg_wait){0}, err);
     return status == TIDE_TIMEOUT ? TIDE_OK : status;
