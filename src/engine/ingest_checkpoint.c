@@ -313,7 +313,8 @@ tide_status tide_ingest_save_closing(struct tide_ingest *ingest, struct tide_err
 tide_status tide_ingest_finish(struct tide_ingest *ingest, struct tide_error *err)
 {
     ingest->options.checkpoint_interval_us = 0;
-    TIDE_TRY(tide_ingest_finish_requests(ingest, err));
+    /* The stream is closed: a marker still to be published is the next run's. */
+    tide_ingest_drop_held_requests(ingest);
     TIDE_TRY(tide_ingest_keep(ingest, err));
     return tide_ingest_keep(ingest, err); /* the second lets the source go up to the first */
 }

@@ -215,9 +215,8 @@ static tide_status publish_markers(struct tide_ingest *ingest, struct tide_error
     return TIDE_OK;
 }
 
-tide_status tide_ingest_finish_requests(struct tide_ingest *ingest, struct tide_error *err)
+void tide_ingest_drop_held_requests(struct tide_ingest *ingest)
 {
-    TIDE_TRY(publish_markers(ingest, err));
     struct tide_stream *stream = ingest->options.stream;
     struct tide_ingest_request **link = &ingest->requests;
     while (*link != NULL) {
@@ -232,5 +231,11 @@ tide_status tide_ingest_finish_requests(struct tide_ingest *ingest, struct tide_
         *link = request->next;
         request_free(request);
     }
+}
+
+tide_status tide_ingest_finish_requests(struct tide_ingest *ingest, struct tide_error *err)
+{
+    TIDE_TRY(publish_markers(ingest, err));
+    tide_ingest_drop_held_requests(ingest);
     return TIDE_OK;
 }

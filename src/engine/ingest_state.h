@@ -89,6 +89,8 @@ void tide_ingest_free_requests(struct tide_ingest *ingest);
 tide_status tide_ingest_queue_copies(struct tide_ingest *ingest,
                                      struct tide_ingest_request *request, struct tide_error *err);
 tide_status tide_ingest_receive_requests(struct tide_ingest *ingest, struct tide_error *err);
+/** Drops requests whose marker is held. */
+void tide_ingest_drop_held_requests(struct tide_ingest *ingest);
 /** Publishes markers of finished requests and drops requests whose marker is held. */
 tide_status tide_ingest_finish_requests(struct tide_ingest *ingest, struct tide_error *err);
 

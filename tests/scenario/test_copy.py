@@ -158,6 +158,21 @@ def test_copy_follows_until_it_is_stopped_and_goes_on_later(run, start, database
     assert not [name for _, name, _ in schema(database) if "_tidemark" in name]
 
 
+def test_copy_stopped_in_the_moment_when_it_is_complete(run, start, tmp_path, rng):
+    """Between a table's end and the end of the request for it."""
+    database = tmp_path / "shop.db"
+    shop.make_shop(database, orders=20)
+    for i in range(soak(10, 300)):
+        path = tmp_path / f"out{i}.ndjson"
+        process = start("copy", "sqlite:shop.db", f"file:out{i}.ndjson", "--follow")
+        ends = rng.randint(1, 5)
+        process.wait_until(lambda path=path, ends=ends: path.exists() and
+                           path.read_bytes().count(b'{"kind":"end"') >= ends, what="ends")
+        assert process.interrupt().code in (0, 1), process.err()
+        run("copy", "sqlite:shop.db", f"file:out{i}.ndjson").check()
+        check_snapshots(rebuilt(database, path))
+
+
 def test_copy_stopped_before_it_is_complete_says_so(run, start, tmp_path):
     database = tmp_path / "shop.db"
     shop.make_shop(database, orders=40000)

@@ -27,6 +27,13 @@ def ended(path, tables):
     return lambda: len({frame["store"] for frame in frames_of(path, "end")}) >= tables
 
 
+def follows(pg):
+    """Whether somebody streams from a slot of the database."""
+    return pg.query("SELECT 1 FROM pg_stat_replication r JOIN pg_replication_slots s ON"
+                    " s.active_pid = r.pid WHERE s.database = current_database() AND r.state ="
+                    " 'streaming'")
+
+
 def leaves_nothing(pg):
     assert pg.server.slots(pg.name) == []
     assert pg.server.publications(pg.name) == []
@@ -207,7 +214,7 @@ def test_copy_outlives_accidents_of_the_server_beside_writers(run, start, server
             if rng.random() < 0.2:
                 process.kill()
                 process = start(*arguments, "--follow")
-                time.sleep(0.3)
+                process.wait_until(lambda: follows(pg), what="the stream")  # a start may fail
         process.wait_until(ended(out, 6), 60, what="six ends")
         assert writers.stop() > 0
         process.interrupt().check()
