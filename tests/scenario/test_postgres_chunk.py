@@ -169,7 +169,7 @@ def test_values_are_the_server_s_own_text(any_pg, chunks_of):
         INSERT INTO t VALUES (1, true, 'NaN', 0.1, '\\x00ff', '2026-11-29 13:40:55.5+02',
             '1 mon -3 days 04:05:06.7', 12.3, '{1,NULL}', E'a\\tb\\nc\\\\d', NULL)""")
     row = chunks_of(any_pg, "t").read().rows[0]
-    assert row == ["1", "true", "NaN", "0.1", "00ff", "2026-11-29 11:40:55.5+00",
+    assert row == ["1", "true", "NaN", "0.1", "00ff", "2026-11-29T11:40:55.5+00",
                    "1 mon -3 days +04:05:06.7", "$12.30", "[1,null]", "a\tb\nc\\d", None]
 
 

@@ -13,6 +13,7 @@ import collections
 import itertools
 import json
 import math
+import re
 
 from support.frames import Number, key_text, rebuild
 
@@ -97,6 +98,8 @@ def framed(text, kind, element=None, in_key=None):
         return _framed_number(text)
     if kind in ("json", "jsonb") and in_key is None:
         return _decode(text)
+    if kind in ("timestamp", "timestamptz"):
+        return re.sub(r"^(\d+-\d\d-\d\d) (?=\d)", r"\1T", text)
     if kind == "bytea":
         return base64.b64encode(bytes.fromhex(text[2:])).decode()
     return text

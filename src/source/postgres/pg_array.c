@@ -84,6 +84,10 @@ static tide_status append_element(struct parse *parse, tide_str text, struct tid
     if (kind == TIDE_PG_RULE_BYTES && text.ptr != parse->element->ptr) {
         return fail_array("has a bytea that is not in hex", parse, err); /* `\x` has an escape */
     }
+    if (kind == TIDE_PG_RULE_TIMESTAMP && text.ptr != parse->element->ptr) {
+        tide_buf_reset(parse->element);
+        (void)tide_buf_reserve(parse->element, text.len + 1);
+    }
     TIDE_TRY(tide_pg_scalar_value(kind, text, parse->element->ptr, &value, err));
     tide_record_append_value(parse->json, value);
     return TIDE_OK;

@@ -21,6 +21,9 @@ static enum tide_pg_rule_kind scalar_kind(uint32_t oid)
     case 700: /* float4 */
     case 701: /* float8 */
         return TIDE_PG_RULE_REAL;
+    case 1114: /* timestamp */
+    case 1184: /* timestamptz */
+        return TIDE_PG_RULE_TIMESTAMP;
     case 1700: /* numeric */
         return TIDE_PG_RULE_DECIMAL;
     case 114:  /* json */

@@ -13,6 +13,7 @@ enum tide_pg_rule_kind {
     TIDE_PG_RULE_REAL,
     TIDE_PG_RULE_JSON,
     TIDE_PG_RULE_BYTES,
+    TIDE_PG_RULE_TIMESTAMP, /* with and without time zone */
     TIDE_PG_RULE_ARRAY,
 };
 
@@ -23,8 +24,8 @@ enum tide_pg_rule_kind {
 #define TIDE_PG_ARRAY_DEPTH_MAX 6
 
 /**
- * The value of a text by any rule but ARRAY. `bytes` is where decoded BYTES go: text.len / 2 of
- * them; it may be text.ptr itself.
+ * The value of a text by any rule but ARRAY. `bytes` is where decoded BYTES (text.len / 2 of them)
+ * and rewritten timestamps (text.len) go; it may be text.ptr itself.
  */
 tide_status tide_pg_scalar_value(enum tide_pg_rule_kind kind, tide_str text, char *bytes,
                                  struct tide_value *ret_value, struct tide_error *err);

@@ -160,6 +160,32 @@ static tide_status bytes_value(tide_str text, char *bytes, struct tide_value *re
     return TIDE_OK;
 }
 
+/* ISO 8601 has a T between day and time where the server writes a space: `2026-11-29T13:40:55+00`.
+ * Years past 9999, BC and infinity stay as the server writes them; it reads the T as well. */
+static size_t space_before_time(tide_str text)
+{
+    const char *space = text.len == 0 ? NULL : memchr(text.ptr, ' ', text.len);
+    size_t at = space == NULL ? text.len : (size_t)(space - text.ptr);
+    return at + 1 < text.len && is_digit(text.ptr[at + 1]) ? at : text.len;
+}
+
+static struct tide_value timestamp_value(tide_str text, char *bytes)
+{
+    size_t at = space_before_time(text);
+    if (at == text.len) {
+        return text_value(text);
+    }
+    memmove(bytes, text.ptr, text.len);
+    bytes[at] = 'T';
+    return text_value(tide_str_of(bytes, text.len));
+}
+
+static struct tide_value timestamp_in_arena(tide_str text, struct tide_arena *arena)
+{
+    bool is_rewritten = space_before_time(text) < text.len;
+    return timestamp_value(text, is_rewritten ? tide_arena_bytes(arena, text.len) : NULL);
+}
+
 tide_status tide_pg_scalar_value(enum tide_pg_rule_kind kind, tide_str text, char *bytes,
                                  struct tide_value *ret_value, struct tide_error *err)
 {
@@ -180,6 +206,9 @@ tide_status tide_pg_scalar_value(enum tide_pg_rule_kind kind, tide_str text, cha
         return TIDE_OK;
     case TIDE_PG_RULE_BYTES:
         return bytes_value(text, bytes, ret_value, err);
+    case TIDE_PG_RULE_TIMESTAMP:
+        *ret_value = timestamp_value(text, bytes);
+        return TIDE_OK;
     case TIDE_PG_RULE_ARRAY:
     default:
         TIDE_ASSERT(kind < TIDE_PG_RULE_ARRAY);
@@ -213,6 +242,9 @@ tide_status tide_pg_value(struct tide_pg_rule rule, tide_str text, struct tide_a
         return tide_pg_array_value(rule, text, arena, scratch, ret_value, err);
     case TIDE_PG_RULE_BYTES:
         return bytes_in_arena(text, arena, ret_value, err);
+    case TIDE_PG_RULE_TIMESTAMP:
+        *ret_value = timestamp_in_arena(text, arena);
+        return TIDE_OK;
     case TIDE_PG_RULE_TEXT:
     case TIDE_PG_RULE_BOOL:
     case TIDE_PG_RULE_INTEGER:
