@@ -222,6 +222,27 @@ def test_what_is_there_of_ours_is_told_and_nothing_that_only_looks_so(pg, check,
         f"publication {slot} is there without its slot"], out
 
 
+def test_a_slot_of_another_database_or_kind_is_left_alone(pg, run, database_of):
+    other = database_of(pg.server)
+    other.query("SELECT pg_create_logical_replication_slot('tidemark_elsewhere', 'pgoutput')")
+    pg.query("SELECT pg_create_logical_replication_slot('tidemark_kind', 'test_decoding')")
+    for name in ("elsewhere", "kind"):
+        result = run("detach", "--pipeline", name, pg.url())
+        assert result.code != 0 and f"tidemark_{name}" in result.err, result.out + result.err
+    run("detach", pg.url())
+    assert other.server.slots(other.name) == ["tidemark_elsewhere"]
+    assert pg.server.slots(pg.name) == ["tidemark_kind"]
+
+
+def test_a_time_limit_for_idle_slots_is_told(newest_server, database_of, check):
+    one = database_of(newest_server)
+    one.query("CREATE TABLE t (a int PRIMARY KEY)")
+    newest_server.setting("idle_replication_slot_timeout", "3600")
+    code, found, out = check(one.url())
+    newest_server.setting("idle_replication_slot_timeout", None)
+    assert code == 0 and len(found) == 1 and "is 1h" in found[0].what, out
+
+
 def test_settings_that_are_dangerous_are_told(pg, check):
     pg.query("CREATE TABLE t (a int PRIMARY KEY)")
     pg.server.setting("max_slot_wal_keep_size", "64MB")

@@ -2,6 +2,9 @@
 
 import json
 import os
+import select
+import socket
+import struct
 import subprocess
 import threading
 import time
@@ -203,6 +206,35 @@ def test_a_server_that_falls_silent_holds_nobody_up(pg, connect, proxy_to):
     assert connect(pg.url(port=proxy.port)).opened["status"] == "timeout"
     assert 4.5 < time.monotonic() - start < 8
     proxy.go_on()
+
+
+def without_options(startup):
+    """The startup message as a pooler passes it on that ignores `options`."""
+    parts = startup[8:].split(b"\0")
+    pairs = [(name, value) for name, value in zip(parts[::2], parts[1::2]) if name]
+    kept = b"".join(name + b"\0" + value + b"\0" for name, value in pairs if name != b"options")
+    return struct.pack(">i", len(kept) + 9) + startup[4:8] + kept + b"\0"
+
+
+def test_a_pooler_that_drops_the_settings_is_told(pg, connect):
+    def serve():
+        client, _ = listener.accept()
+        with client, socket.create_connection(("127.0.0.1", pg.server.port)) as server:
+            server.sendall(without_options(client.recv(4096)))
+            pair = [client, server]
+            while True:
+                for one in select.select(pair, [], [], 10)[0]:
+                    data = one.recv(4096)
+                    if not data:
+                        return
+                    pair[one is client].sendall(data)
+
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        thread = threading.Thread(target=serve)
+        thread.start()
+        opened = connect(pg.url(port=listener.getsockname()[1]) + "?sslmode=disable").opened
+        thread.join(20)
+    assert opened["status"] == "invalid" and "pooler" in opened["message"], opened
 
 
 def test_a_server_that_is_away_or_full_is_retriable(pg, connect):

@@ -96,6 +96,13 @@ static void check_settings_row(struct check *check, const PGresult *result)
              "log is written loses its slot and must copy anew",
              TIDE_STR_ARG(keep));
     }
+    tide_str idle = tide_pg_result_str(result, 0, 3);
+    if (idle.len > 0 && !tide_str_equal(idle, TIDE_STR("0"))) {
+        find(check, false, TIDE_STR("ALTER SYSTEM SET idle_replication_slot_timeout = 0;"),
+             "idle_replication_slot_timeout is %.*s: a pipeline that is stopped for so long loses "
+             "its slot and must copy anew",
+             TIDE_STR_ARG(idle));
+    }
     if (memmem(standbys.ptr, standbys.len, "*", 1) != NULL ||
         memmem(standbys.ptr, standbys.len, "tidemark", 8) != NULL) {
         find(check, false, TIDE_STR("name the standbys in synchronous_standby_names"),
@@ -116,7 +123,8 @@ static tide_status check_settings(struct check *check, struct tide_error *err)
     TIDE_TRY(tide_pg_query(check->conn,
                            "SELECT pg_catalog.current_setting('max_slot_wal_keep_size'),"
                            " pg_catalog.current_setting('synchronous_standby_names'),"
-                           " pg_catalog.current_setting('server_encoding')",
+                           " pg_catalog.current_setting('server_encoding'),"
+                           " pg_catalog.current_setting('idle_replication_slot_timeout', true)",
                            "look at the settings", query_wait(), &result, err));
     check_settings_row(check, result);
     return TIDE_OK;

@@ -100,6 +100,9 @@ tide_status tide_pg_await(struct tide_pg_conn *conn, short events, struct tide_p
 {
     struct pollfd fds[2] = {{.fd = PQsocket(conn->pg), .events = events}};
     nfds_t count = 1;
+    if (fds[0].fd < 0) {
+        return TIDE_OK; /* closed by libpq: its next call says why */
+    }
     if (wait.waker != NULL) {
         fds[count++] = (struct pollfd){.fd = wait.waker->fd, .events = POLLIN};
     }

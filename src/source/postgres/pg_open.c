@@ -205,9 +205,18 @@ static tide_status pin_more(struct tide_pg_conn *conn, struct tide_pg_wait wait,
     /* libpq sends PGTZ and PGDATESTYLE in a way that counts for more than the options. */
     const char *sql = PQserverVersion(conn->pg) >= 170000
                           ? "SET TimeZone = 'UTC'; SET DateStyle = 'ISO, MDY';"
-                            " SET transaction_timeout = 0"
-                          : "SET TimeZone = 'UTC'; SET DateStyle = 'ISO, MDY'";
-    return tide_pg_exec(conn, sql, "set up", wait, err);
+                            " SET transaction_timeout = 0; SHOW extra_float_digits"
+                          : "SET TimeZone = 'UTC'; SET DateStyle = 'ISO, MDY';"
+                            " SHOW extra_float_digits";
+    TIDE_CLEANUP(tide_pg_result_done) PGresult *result = NULL;
+    TIDE_TRY(tide_pg_query(conn, sql, "set up", wait, &result, err));
+    if (!tide_str_equal(tide_pg_result_str(result, 0, 0), TIDE_STR("3"))) {
+        return tide_fail(err, TIDE_INVALID,
+                         "PostgreSQL %s: the settings that were asked for do not hold: a pooler "
+                         "stands there; give the address of the server itself",
+                         conn->place);
+    }
+    return TIDE_OK;
 }
 
 static tide_status connect_to(struct tide_pg_conn *conn, const char *url, const char *options,

@@ -185,6 +185,12 @@ tide_status tide_pg_slot_drop(struct tide_pg_conn *conn, const char *name, struc
         *ret_was_there = false;
         return TIDE_OK;
     }
+    if (!slot.is_ours) {
+        return tide_fail(err, TIDE_INVALID,
+                         "PostgreSQL %s: the slot %s is of another database or kind and was left "
+                         "alone; drop it by hand if nobody needs it",
+                         conn->place, name);
+    }
     TIDE_CLEANUP(tide_pg_result_done) PGresult *result = NULL;
     const char *params[] = {name};
     tide_status status =

@@ -72,7 +72,8 @@ tide_status tide_pg_slot_create(struct tide_pg_conn *conn, const char *name,
                                 struct tide_pg_wait wait, uint64_t *ret_lsn,
                                 struct tide_error *err);
 
-/** Drops the slot; none is fine. One that is in use: TIDE_INVALID naming the server process. */
+/** Drops the slot; none is fine. TIDE_INVALID one that is in use, naming the server process, and
+ * one that is of another database or not for pgoutput. */
 tide_status tide_pg_slot_drop(struct tide_pg_conn *conn, const char *name, struct tide_pg_wait wait,
                               bool *ret_was_there, struct tide_error *err);
 
