@@ -339,7 +339,7 @@ def ask_slowly(pg, chunks, proxy):
     chunks.read(rows=1)
     proxy.slow(10000000)
     chunks.ask(rows=30000, size=1 << 30)
-    wait_until(pg, "query LIKE 'COPY%' AND state = 'active'")
+    wait_until(pg, "query LIKE '%COPY%' AND wait_event = 'ClientWrite'")
 
 
 def wait_until(pg, condition, timeout=10):

@@ -160,9 +160,8 @@ static struct tide_value from_hex(struct tide_arena *arena, const char *hex, siz
 {
     char *bytes = tide_arena_bytes(arena, digits / 2 + 1);
     for (size_t i = 0; i < digits / 2; i++) {
-        unsigned byte = 0;
-        TIDE_ASSERT(sscanf(hex + 2 * i, "%2x", &byte) == 1);
-        bytes[i] = (char)byte;
+        char pair[] = {hex[2 * i], hex[2 * i + 1], '\0'};
+        bytes[i] = (char)strtoul(pair, NULL, 16);
     }
     return (struct tide_value){bytes, (uint32_t)(digits / 2), TIDE_VALUE_TEXT};
 }

@@ -315,6 +315,18 @@ static void begin_locks_before_it_looks(void **state)
     done(&f);
 }
 
+static void end_sends_the_message_only_when_the_log_is_not_flushed(void **state)
+{
+    (void)state;
+    struct tide_buf sql = {0};
+    tide_pg_chunk_end_sql(&sql);
+    assert_string_equal(tide_buf_cstr(&sql),
+                        "COMMIT; SELECT pg_logical_emit_message(true, 'tidemark', '') WHERE "
+                        "pg_current_wal_flush_lsn() < "
+                        "current_setting('tidemark.position')::pg_lsn");
+    tide_buf_done(&sql);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -330,6 +342,7 @@ int main(void)
         cmocka_unit_test(literal_of_each_kind_is_the_text_of_the_server),
         cmocka_unit_test(value_that_no_key_can_have_is_corrupt),
         cmocka_unit_test(begin_locks_before_it_looks),
+        cmocka_unit_test(end_sends_the_message_only_when_the_log_is_not_flushed),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

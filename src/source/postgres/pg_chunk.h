@@ -2,11 +2,14 @@
  * Chunk readers: rows of a table in the order of its primary key, each chunk in one short
  * read-only transaction that also tells what it sees and how far the log goes.
  *
- *     BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY     one round trip
+ *     BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY
  *     LOCK TABLE ONLY s.t IN ACCESS SHARE MODE            before any snapshot
  *     SELECT snapshot, end of the log, server's start, shape of the table
- *     COPY (read-again keys), COPY (range), COMMIT        one more
- *     SELECT pg_logical_emit_message(…)                   in it, when the log's end is not flushed
+ *     COPY (read-again keys), COPY (range), COMMIT
+ *     SELECT pg_logical_emit_message(…)                   when the log's end is not flushed
+ *
+ * From a table's second chunk on all of it is one question to the server, before that two: what is
+ * to be read depends on what the third statement says.
  *
  * A reader has a connection of its own, made when it is first needed and again after it was lost;
  * it belongs to one thread. Only cancel may come from another.

@@ -11,7 +11,9 @@
 #define DOING "read a chunk"
 /* The server may search long for the next row, among many that were deleted. */
 #define SILENCE_US ((int64_t)300000000)
-#define WINDOW     (64 * TIDE_KIB)
+/* An error is the last thing but one that the server says. */
+#define DRAIN_US ((int64_t)1000000)
+#define WINDOW   (64 * TIDE_KIB)
 /* What is sooner read to its end than cancelled, which takes a connection of its own. */
 #define FEW_BYTES (256 * TIDE_KIB)
 
@@ -27,34 +29,38 @@ tide_status tide_pg_chunk_send(struct tide_pg_chunk_rows *rows, const char *sql,
     return tide_pg_send(rows->conn, sql, NULL, -1, DOING, wait_of(rows), err);
 }
 
-/* What the next statement answers; `ret_status` PGRES_EMPTY_QUERY: there is none. */
-static tide_status next_answer(struct tide_pg_chunk_rows *rows, ExecStatusType *ret_status,
+/* What the next statement answers; NULL: there is none. */
+static tide_status next_answer(struct tide_pg_chunk_rows *rows, PGresult **ret_result,
                                struct tide_error *err)
 {
     TIDE_TRY(tide_pg_await_result(rows->conn, DOING, wait_of(rows), err));
-    TIDE_CLEANUP(tide_pg_result_done) PGresult *result = PQgetResult(rows->conn->pg);
-    ExecStatusType status = result == NULL ? PGRES_EMPTY_QUERY : PQresultStatus(result);
-    if (status == PGRES_FATAL_ERROR) {
-        tide_status failed = tide_pg_fail(rows->conn, result, DOING, err);
-        bool is_ours = rows->is_called_off && strcmp(rows->conn->sqlstate, "57014") == 0;
-        return is_ours ? TIDE_END : failed;
+    PGresult *result = PQgetResult(rows->conn->pg);
+    if (result == NULL || PQresultStatus(result) != PGRES_FATAL_ERROR) {
+        *ret_result = result;
+        return TIDE_OK;
     }
-    *ret_status = status;
-    return TIDE_OK;
+    tide_status failed = tide_pg_fail(rows->conn, result, DOING, err);
+    PQclear(result);
+    bool is_ours = rows->is_called_off && strcmp(rows->conn->sqlstate, "57014") == 0;
+    return is_ours ? TIDE_END : failed;
+}
+
+static tide_status not_due(struct tide_pg_chunk_rows *rows, ExecStatusType came,
+                           struct tide_error *err)
+{
+    rows->conn->is_broken = true;
+    return tide_fail_retriable(err, TIDE_REMOTE,
+                               "PostgreSQL %s: " DOING ": the server's answer %s was not due",
+                               rows->conn->place, PQresStatus(came));
 }
 
 static tide_status expect_answer(struct tide_pg_chunk_rows *rows, ExecStatusType wanted,
                                  struct tide_error *err)
 {
-    ExecStatusType status = PGRES_EMPTY_QUERY;
-    TIDE_TRY(next_answer(rows, &status, err));
-    if (status == wanted) {
-        return TIDE_OK;
-    }
-    return tide_fail_retriable(err, TIDE_REMOTE,
-                               "PostgreSQL %s: " DOING ": the server answered %s "
-                               "where %s was due",
-                               rows->conn->place, PQresStatus(status), PQresStatus(wanted));
+    PGresult *result TIDE_CLEANUP(tide_pg_result_done) = NULL;
+    TIDE_TRY(next_answer(rows, &result, err));
+    ExecStatusType came = PQresultStatus(result);
+    return came == wanted ? TIDE_OK : not_due(rows, came, err);
 }
 
 /* Room behind the line that is coming, which moves when its window has none left. */
@@ -177,11 +183,50 @@ tide_status tide_pg_chunk_take_copy(struct tide_pg_chunk_rows *rows, size_t limi
     return expect_answer(rows, PGRES_COMMAND_OK, err);
 }
 
+tide_status tide_pg_chunk_take_result(struct tide_pg_chunk_rows *rows, PGresult **ret_result,
+                                      struct tide_error *err)
+{
+    ExecStatusType came = PGRES_COMMAND_OK;
+    while (came == PGRES_COMMAND_OK) {
+        PGresult *result = NULL;
+        TIDE_TRY(next_answer(rows, &result, err));
+        came = PQresultStatus(result);
+        if (came == PGRES_TUPLES_OK) {
+            *ret_result = result;
+            return TIDE_OK;
+        }
+        PQclear(result);
+    }
+    return not_due(rows, came, err);
+}
+
 tide_status tide_pg_chunk_take_rest(struct tide_pg_chunk_rows *rows, struct tide_error *err)
 {
-    ExecStatusType status = PGRES_COMMAND_OK;
-    while (status != PGRES_EMPTY_QUERY) {
-        TIDE_TRY(next_answer(rows, &status, err));
+    for (;;) {
+        PGresult *result TIDE_CLEANUP(tide_pg_result_done) = NULL;
+        TIDE_TRY(next_answer(rows, &result, err));
+        ExecStatusType came = PQresultStatus(result);
+        if (result == NULL) {
+            return TIDE_OK;
+        }
+        if (came != PGRES_COMMAND_OK && came != PGRES_TUPLES_OK) {
+            return not_due(rows, came, err);
+        }
     }
-    return TIDE_OK;
+}
+
+void tide_pg_chunk_drain(struct tide_pg_conn *conn)
+{
+    struct tide_error err;
+    bool has_failed = conn->sqlstate[0] != '\0';
+    while (has_failed &&
+           tide_pg_await_result(conn, DOING, tide_pg_wait_for(DRAIN_US), &err) == TIDE_OK) {
+        PGresult *result TIDE_CLEANUP(tide_pg_result_done) = PQgetResult(conn->pg);
+        if (result == NULL || PQresultStatus(result) == PGRES_COPY_OUT) {
+            break;
+        }
+    }
+    if (PQtransactionStatus(conn->pg) == PQTRANS_ACTIVE) {
+        conn->is_broken = true;
+    }
 }

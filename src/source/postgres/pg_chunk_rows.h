@@ -40,5 +40,15 @@ tide_status tide_pg_chunk_send(struct tide_pg_chunk_rows *rows, const char *sql,
 tide_status tide_pg_chunk_take_copy(struct tide_pg_chunk_rows *rows, size_t limit, size_t bytes_max,
                                     struct tide_error *err);
 
-/** Takes what the statements behind the last COPY answer, to the end. Errors as above. */
+/** Takes what statements answer up to the first that gives rows: those, for PQclear. Errors as
+ * above.
+ */
+tide_status tide_pg_chunk_take_result(struct tide_pg_chunk_rows *rows, PGresult **ret_result,
+                                      struct tide_error *err);
+
+/** Takes what is left, to the end; no COPY is among it. Errors as above. */
 tide_status tide_pg_chunk_take_rest(struct tide_pg_chunk_rows *rows, struct tide_error *err);
+
+/** After a failure: takes what the server still says of it. A connection on which more than that
+ * may be on its way is broken. */
+void tide_pg_chunk_drain(struct tide_pg_conn *conn);

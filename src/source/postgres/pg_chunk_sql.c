@@ -31,8 +31,8 @@ void tide_pg_chunk_begin_sql(const struct tide_relation *relation, struct tide_b
              " LOCK TABLE ONLY ");
     tide_buf_append_str(sql, tide_buf_str(&name));
     add(sql, " IN ACCESS SHARE MODE;"
-             " SELECT pg_current_snapshot(), pg_current_wal_insert_lsn(),"
-             " pg_current_wal_flush_lsn(),"
+             " SELECT pg_current_snapshot(),"
+             " set_config('tidemark.position', pg_current_wal_insert_lsn()::text, false),"
              " (extract(epoch FROM pg_postmaster_start_time()) * 1000000)::bigint, c.oid,"
              " concat((SELECT string_agg(a.attnum || ':' || a.xmin, ' ' ORDER BY a.attnum)"
              " FROM pg_attribute a WHERE a.attrelid = c.oid AND a.attnum > 0), ' key ',"
@@ -42,6 +42,12 @@ void tide_pg_chunk_begin_sql(const struct tide_relation *relation, struct tide_b
     tide_pg_append_text(sql, tide_buf_str(&name));
     add(sql, "::regclass");
     tide_buf_done(&name);
+}
+
+void tide_pg_chunk_end_sql(struct tide_buf *sql)
+{
+    add(sql, "COMMIT; " TIDE_PG_CHUNK_MESSAGE
+             " WHERE pg_current_wal_flush_lsn() < current_setting('tidemark.position')::pg_lsn");
 }
 
 void tide_pg_chunk_operators_sql(uint32_t oid, struct tide_buf *sql)

@@ -34,7 +34,6 @@ struct tide_pg_chunk_from {
 enum tide_pg_chunk_begin_column {
     TIDE_PG_BEGIN_SNAPSHOT,   /* pg_snapshot */
     TIDE_PG_BEGIN_INSERT_LSN, /* where the log ended, written or not */
-    TIDE_PG_BEGIN_FLUSH_LSN,  /* up to where it was safe */
     TIDE_PG_BEGIN_STARTED_US, /* the server's start, microseconds since 1970 */
     TIDE_PG_BEGIN_OID,        /* of the table that has the name */
     TIDE_PG_BEGIN_SHAPE,      /* changes when columns or the key may have changed */
@@ -42,6 +41,13 @@ enum tide_pg_chunk_begin_column {
 
 /** Begins the transaction, locks the table, and only then looks: one row. */
 void tide_pg_chunk_begin_sql(const struct tide_relation *relation, struct tide_buf *sql);
+
+/* Has the log flushed, and so the stream reach what a chunk saw, on an idle server too. */
+#define TIDE_PG_CHUNK_MESSAGE "SELECT pg_logical_emit_message(true, 'tidemark', '')"
+
+/** Ends the transaction, and sends the message when the log is not flushed up to where it ended
+ * when the transaction looked. */
+void tide_pg_chunk_end_sql(struct tide_buf *sql);
 
 /**
  * One row for each column of the key of the table `oid`, in key order: the oid of its collation,
