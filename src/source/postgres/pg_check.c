@@ -91,7 +91,7 @@ static void check_settings_row(struct check *check, const PGresult *result)
     tide_str keep = tide_pg_result_str(result, 0, 0);
     tide_str standbys = tide_pg_result_str(result, 0, 1);
     if (!tide_str_equal(keep, TIDE_STR("-1"))) {
-        find(check, false, TIDE_STR("ALTER SYSTEM SET max_slot_wal_keep_size = -1;"),
+        find(check, false, TIDE_STR("choose it as large as the disk allows"),
              "max_slot_wal_keep_size is %.*s: a pipeline that is stopped or slow while that much "
              "log is written loses its slot and must copy anew",
              TIDE_STR_ARG(keep));
