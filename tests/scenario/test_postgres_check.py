@@ -128,9 +128,13 @@ def test_a_glob_that_matches_nothing_and_an_empty_database_are_problems(pg, chec
     code, found, out = check(pg.url())
     assert code == 1 and "no table that can be followed" in found[0].what, out
     pg.query("CREATE TABLE orders (a int PRIMARY KEY); CREATE TABLE axb (a int PRIMARY KEY)")
+    pg.query("CREATE TABLE keyless (a int)")
     for glob in ("Orders", "order", "a_b", "nix.*", "a%"):
         code, found, out = check(pg.url(), glob)
         assert code == 1 and glob in found[0].what, out
+        code, found, out = check(pg.url(), "axb", glob, "keyless")
+        assert code == 1 and len(found) == 2, out
+        assert glob in found[0].what and "no primary key" in found[1].what, out
 
 
 @pytest.fixture

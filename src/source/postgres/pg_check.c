@@ -229,21 +229,37 @@ static void check_table(struct check *check, const struct tide_pg_table *table)
     }
 }
 
-static tide_status check_tables(struct check *check, struct tide_error *err)
+/* Looks at what the globs choose; `ret_is_idle`: one of them chooses nothing, as `err` says. */
+static tide_status check_globs(struct check *check, const tide_str *globs, size_t count,
+                               size_t *followed, bool *ret_is_idle, struct tide_error *err)
 {
     TIDE_CLEANUP(tide_pg_tables_done) struct tide_pg_tables tables = {0};
-    tide_status status =
-        tide_pg_tables_read(check->conn, check->options->connection, check->options->globs,
-                            check->options->glob_count, query_wait(), &tables, err);
-    if (status == TIDE_INVALID && check->conn->sqlstate[0] == '\0') {
-        find(check, true, TIDE_STR(""), "%s", err->message);
+    tide_status status = tide_pg_tables_read(check->conn, check->options->connection, globs, count,
+                                             query_wait(), &tables, err);
+    *ret_is_idle = status == TIDE_INVALID && check->conn->sqlstate[0] == '\0';
+    if (*ret_is_idle) {
         return TIDE_OK;
     }
     TIDE_TRY(status);
-    size_t followed = 0;
     for (size_t i = 0; i < tables.count; i++) {
         check_table(check, tables.items[i]);
-        followed += tables.items[i]->problem.len == 0;
+        *followed += tables.items[i]->problem.len == 0;
+    }
+    return TIDE_OK;
+}
+
+static tide_status check_tables(struct check *check, struct tide_error *err)
+{
+    const struct tide_source_options *options = check->options;
+    size_t followed = 0;
+    bool is_idle = false;
+    TIDE_TRY(check_globs(check, options->globs, options->glob_count, &followed, &is_idle, err));
+    /* One that chooses nothing must not hide what the others choose. */
+    for (size_t i = 0, idle_count = is_idle ? options->glob_count : 0; i < idle_count; i++) {
+        TIDE_TRY(check_globs(check, &options->globs[i], 1, &followed, &is_idle, err));
+        if (is_idle) {
+            find(check, true, TIDE_STR(""), "%s", err->message);
+        }
     }
     if (followed == 0) {
         find(check, true, TIDE_STR(""), "there is no table that can be followed");

@@ -100,7 +100,8 @@ static void set_place(struct tide_pg_conn *conn)
     const char *host = PQhost(conn->pg);
     const char *port = PQport(conn->pg);
     const char *database = PQdb(conn->pg);
-    (void)snprintf(conn->place, sizeof(conn->place), "%s:%s/%s", host == NULL ? "" : host,
+    bool has_host = host != NULL && host[0] != '\0'; /* else it failed before libpq looked for it */
+    (void)snprintf(conn->place, sizeof(conn->place), "%s:%s/%s", has_host ? host : "?",
                    port == NULL ? "" : port, database == NULL ? "" : database);
 }
 
