@@ -434,3 +434,23 @@ def test_other_key_while_following_stops_with_the_reason(follow, pg, out, statem
     result = process.wait(30).check(3)
     assert reason in result.err and "public.t" in result.err
     assert changes(out) == []
+
+
+def test_type_is_waited_for_while_its_commit_waits_for_a_standby(follow, server, pg, out):
+    """The stream shows a commit that no other session sees yet."""
+    plain_table(pg)
+    process = follow()
+    server.setting("synchronous_standby_names", "nobody")
+    try:
+        session = pg.session()
+        session.query("BEGIN; CREATE DOMAIN weight AS numeric(8, 3); ALTER TABLE t ADD kg weight;"
+                      "INSERT INTO t VALUES (2, 'heavy', 1.5)")
+        session.send("COMMIT")
+        process.wait_for_line("may wait for a standby", timeout=10)
+        assert not session.answered()
+    finally:
+        server.setting("synchronous_standby_names", None)
+    session.receive()
+    process.wait_until(has(out, b'"heavy"'), what="the change")
+    process.interrupt().check()
+    assert changes(out)[-1]["record"] == {"id": 2, "v": "heavy", "kg": 1.5}

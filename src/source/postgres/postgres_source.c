@@ -11,7 +11,10 @@
 #include "source/postgres/pg_stream.h"
 
 #include <stdlib.h>
+#include <unistd.h>
 
+#define VISIBLE_US       ((int64_t)2000000) /* until a commit in the log is seen by others */
+#define LOOK_US          5000
 #define SLOT_PATIENCE_US ((int64_t)5000000) /* one try; the caller tries again */
 #define BEHIND_US        10000              /* in the log before it was sent */
 
@@ -187,14 +190,51 @@ static tide_status postgres_check(struct tide_source *source, struct tide_findin
 
 /* Preparing */
 
-/* For types that no known column has: a table was changed while it was followed. */
+/* Whether the catalogue shows what the transaction that is being brought did. */
+static tide_status is_visible(struct tide_source *source, bool *ret_is_visible,
+                              struct tide_error *err)
+{
+    TIDE_CLEANUP(tide_pg_result_done) PGresult *result = NULL;
+    struct tide_buf sql TIDE_CLEANUP(tide_buf_done) = {0};
+    tide_buf_printf(&sql,
+                    "SELECT pg_catalog.pg_visible_in_snapshot('%llu'::pg_catalog.xid8,"
+                    " pg_catalog.pg_current_snapshot())",
+                    (unsigned long long)source->follow.tx_id);
+    TIDE_TRY(tide_pg_query(source->conn, tide_buf_cstr(&sql), "ask for a transaction", query_wait(),
+                           &result, err));
+    *ret_is_visible = PQntuples(result) == 1 && tide_pg_result_bool(result, 0, 0);
+    return TIDE_OK;
+}
+
+/*
+ * For types that no known column has: a table was changed while it was followed. The log has a
+ * commit before others see what it did, for as long as a synchronous standby lets it wait: only
+ * once it is seen does a type that is missing mean that it is gone.
+ */
 static tide_status look_up_type(void *context, uint32_t oid, int32_t modifier,
                                 struct tide_arena *arena, struct tide_pg_type *ret_type,
                                 struct tide_error *err)
 {
     struct tide_source *source = context;
+    int64_t until_us = tide_clock_deadline_us(VISIBLE_US);
     TIDE_TRY(connect(source, err));
-    return tide_pg_type_read(source->conn, oid, modifier, query_wait(), arena, ret_type, err);
+    for (;;) {
+        bool was_visible = false;
+        TIDE_TRY(is_visible(source, &was_visible, err));
+        tide_status status =
+            tide_pg_type_read(source->conn, oid, modifier, query_wait(), arena, ret_type, err);
+        if (status != TIDE_UNSUPPORTED || was_visible) {
+            return status;
+        }
+        if (tide_clock_monotonic_us() >= until_us) {
+            return tide_fail_retriable(err, TIDE_IO,
+                                       "PostgreSQL %s: the catalogue does not show yet what "
+                                       "transaction %llu did, which may wait for a standby",
+                                       source->conn->place,
+                                       (unsigned long long)source->follow.tx_id);
+        }
+        (void)usleep(LOOK_US);
+    }
 }
 
 static tide_status make_or_find(struct tide_source *source, const tide_str *saved_state,
