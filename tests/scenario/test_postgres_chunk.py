@@ -382,6 +382,30 @@ def test_a_connection_that_is_cut_brings_nothing(pg, chunks_of, proxy_to, cut_af
     assert [int(row[0]) for row in chunk.rows] == list(range(1, 2001)) and not chunk.last
 
 
+def test_rows_come_once_whatever_is_cut(pg, chunks_of, proxy_to, rng):
+    pg.query("CREATE TABLE t (id int PRIMARY KEY, v text); ALTER TABLE t ALTER v SET STORAGE EXTERNAL;"
+             "SELECT setseed(0.5); INSERT INTO t SELECT g, repeat(chr(97 + g % 26),"
+             " (1 / (random() + 0.0005))::int * 20) FROM generate_series(1, 20000) g")
+    proxy = proxy_to(pg.server)
+    chunks = chunks_of(pg, "t", port=proxy.port)
+    got, last, failures = [], False, 0
+    while not last:
+        if rng.random() < 0.5:
+            proxy.cut_after(rng.randrange(1, 300000))
+        try:
+            chunk = chunks.read(rows=rng.randrange(1, 3000), size=rng.randrange(1, 400000))
+        except Failed as failed:
+            assert failed.retriable, failed
+            failures += 1
+            continue
+        got += chunk.rows
+        last = chunk.last
+    assert [int(row[0]) for row in got] == list(range(1, 20001))
+    assert failures > 5
+    lengths = [int(size) for size, in pg.query("SELECT length(v) FROM t ORDER BY id")]
+    assert [len(row[1]) for row in got] == lengths
+
+
 @pytest.mark.parametrize("how", ["pg_terminate_backend", "pg_cancel_backend"])
 def test_a_statement_that_is_ended_brings_nothing(pg, chunks_of, proxy_to, how):
     big_table(pg, 30000)

@@ -284,7 +284,6 @@ static void value_that_no_key_can_have_is_corrupt(void **state)
         {"a\0b", 3, TIDE_VALUE_TEXT},
         {"\xff", 1, TIDE_VALUE_TEXT},
         {"\xc3", 1, TIDE_VALUE_TEXT}, /* would swallow the quote behind it */
-        {"\xff", 1, TIDE_VALUE_RAW_TEXT},
     };
     for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
         struct fixture f = {0};
@@ -295,6 +294,17 @@ static void value_that_no_key_can_have_is_corrupt(void **state)
         assert_int_equal(tide_pg_chunk_again_sql(&f.from, &key, 1, &f.sql, &f.err), TIDE_CORRUPT);
         done(&f);
     }
+}
+
+static void key_that_is_not_utf8_is_unsupported(void **state)
+{
+    (void)state;
+    struct fixture f = {0};
+    make(&f, &orders);
+    struct tide_value key = {"a\xff", 2, TIDE_VALUE_RAW_TEXT};
+    assert_int_equal(tide_pg_chunk_range_sql(&f.from, &key, 1, &f.sql, &f.err), TIDE_UNSUPPORTED);
+    assert_non_null(strstr(f.err.message, "column id"));
+    done(&f);
 }
 
 static void begin_locks_before_it_looks(void **state)
@@ -341,6 +351,7 @@ int main(void)
         cmocka_unit_test(again_by_a_type_of_an_extension_names_its_operator),
         cmocka_unit_test(literal_of_each_kind_is_the_text_of_the_server),
         cmocka_unit_test(value_that_no_key_can_have_is_corrupt),
+        cmocka_unit_test(key_that_is_not_utf8_is_unsupported),
         cmocka_unit_test(begin_locks_before_it_looks),
         cmocka_unit_test(end_sends_the_message_only_when_the_log_is_not_flushed),
     };

@@ -83,9 +83,17 @@ static void add_select(const struct tide_pg_chunk_from *from, struct tide_buf *s
     add(sql, " x");
 }
 
-static tide_status bad_key(const struct tide_pg_chunk_from *from, size_t i, struct tide_error *err)
+static tide_status bad_key(const struct tide_pg_chunk_from *from, size_t i, uint8_t kind,
+                           struct tide_error *err)
 {
     const struct tide_pg_table *table = from->table;
+    if (kind == TIDE_VALUE_RAW_TEXT) {
+        return tide_fail(err, TIDE_UNSUPPORTED,
+                         "table %.*s.%.*s has a row whose column %.*s, of the key, is not UTF-8: "
+                         "mend the row and start its copy anew",
+                         TIDE_STR_ARG(table->schema), TIDE_STR_ARG(table->name),
+                         TIDE_STR_ARG(key_column(from, i)->name));
+    }
     return tide_fail(err, TIDE_CORRUPT,
                      "table %.*s.%.*s: the key to read after has no value that column %.*s could "
                      "hold; start the copy anew",
@@ -103,7 +111,7 @@ static tide_status add_literal(const struct tide_pg_chunk_from *from, size_t i,
     if (tide_pg_value_to_text(value, &text, &ignored) != TIDE_OK ||
         !tide_str_is_utf8(tide_buf_str(&text)) ||
         (text.len > 0 && memchr(text.ptr, '\0', text.len) != NULL)) {
-        return bad_key(from, i, err);
+        return bad_key(from, i, value.kind, err);
     }
     tide_pg_append_text(sql, tide_buf_str(&text));
     add(sql, "::");

@@ -57,7 +57,8 @@ void tide_pg_chunk_operators_sql(uint32_t oid, struct tide_buf *sql);
 
 /**
  * COPY of at most `limit` rows after `after_key` (NULL: from the first), in key order.
- * Errors: TIDE_CORRUPT a value of the key is none that a key can have.
+ * Errors: TIDE_CORRUPT a value of the key is none that a key can have; TIDE_UNSUPPORTED one is text
+ * that is no UTF-8 (of a database in SQL_ASCII), which no statement can carry.
  */
 tide_status tide_pg_chunk_range_sql(const struct tide_pg_chunk_from *from,
                                     const struct tide_value *after_key, size_t limit,
