@@ -638,3 +638,56 @@ def test_role_with_the_rights_of_the_manual_is_enough(run, start, any_pg, out):
     finally:
         for name in (names["tidemark"], names["app"]):
             pg.query(f"DROP OWNED BY {name} CASCADE; DROP ROLE {name}")
+
+
+def test_standby_is_refused_and_a_promotion_stops_the_next_start(start, run, server, pg, out):
+    """The promoted server goes on with another log than the one that was followed."""
+    arguments = followed(start, pg, out)
+    server.stop()
+    (server.data / "standby.signal").touch()
+    server.start()
+    try:
+        checked = run("check", pg.url())
+        on_standby = run("copy", pg.url(), "file:other.ndjson")
+    finally:
+        server.query("SELECT pg_promote()")
+    assert checked.code == 1 and "standby" in checked.out
+    assert on_standby.code not in (0, 1)
+    pg.query("INSERT INTO t VALUES (3, 'promoted')")
+    result = run(*arguments)
+    assert result.code not in (0, 1) and "timeline" in result.err
+    assert count(out, b"promoted") == 0
+
+
+def test_slot_whose_log_the_server_threw_away_stops_the_next_start(start, run, server, pg, out):
+    arguments = followed(start, pg, out)
+    slot, = server.slots(pg.name)
+    server.setting("max_slot_wal_keep_size", "1MB")
+    for i in range(3, 7):
+        pg.query(f"INSERT INTO t VALUES ({i}, 'lost'); SELECT pg_switch_wal()")
+    pg.query("CHECKPOINT")
+    assert pg.query(f"SELECT wal_status FROM pg_replication_slots WHERE slot_name = '{slot}'") \
+        == [("lost",)]
+    result = run(*arguments)
+    assert result.code not in (0, 1) and slot in result.err
+    assert count(out, b'"lost"') == 0
+    run("detach", pg.url()).check()
+    leaves_nothing(pg)
+
+
+def test_rows_of_many_megabytes_come_whole_or_as_stubs(start, run, pg, out):
+    def big(key):
+        return f"({key}, repeat(md5('{key}'), 250000))"
+    pg.query("CREATE TABLE t (id int PRIMARY KEY, v text);"
+             f"INSERT INTO t VALUES (1, 'small'), {big(2)}, {big(3)}, (4, 'small')")
+    process = start("copy", pg.url(), "file:out.ndjson", "--follow", "--state", "state",
+                    "--max-record-bytes", "20000000")
+    process.wait_until(ended(out, 1), what="the end")
+    pg.query(f"INSERT INTO t VALUES {big(5)}; UPDATE t SET v = 'smaller' WHERE id = 2;"
+             "UPDATE t SET id = 6 WHERE id = 3; INSERT INTO t VALUES (7, 'last')")
+    process.wait_until(lambda: count(out, b'"last"'), what="the last change")
+    process.interrupt().check()
+    pg_tables.check(pg, out)
+    result = run("copy", pg.url(), "file:stubs.ndjson").check()
+    assert "2 stubs" in result.out
+    run("verify", "stubs.ndjson").check()
