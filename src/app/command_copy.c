@@ -26,6 +26,7 @@ enum option_key {
 };
 
 struct copy_command {
+    struct tide_waker *calling_off; /* woken by a stop signal: for what the start waits for */
     const char *source;
     const char *sink;
     const char *state;
@@ -207,6 +208,7 @@ static tide_status open_pipeline(const struct copy_command *command,
         .source_ops = source_ops,
         .source_place = source_place,
         .source_shown = tide_str_from(report->source),
+        .source_waker = command->calling_off,
         .connection = tide_connection_name(source_place),
         .globs = command->globs.globs,
         .glob_count = command->globs.count,
@@ -266,10 +268,17 @@ int tide_command_copy(int argc, char **argv)
     };
     struct tide_error err = {0};
     struct tide_waker waker;
+    struct tide_waker calling_off;
+    struct tide_signals_relay relay;
     struct tide_signals signals;
     tide_signals_init(&signals);
     tide_waker_init(&waker);
+    tide_waker_init(&calling_off);
+    command.calling_off = &calling_off;
+    tide_signals_relay_init(&relay, &signals, &calling_off);
     tide_status status = run(&command, &signals, &waker, &report, &err);
+    tide_signals_relay_done(&relay);
+    tide_waker_done(&calling_off);
     tide_waker_done(&waker);
     tide_signals_done(&signals);
     int exit_status = tide_copy_report_end(&report, status, &err);

@@ -46,3 +46,33 @@ bool tide_signals_wait(struct tide_signals *signals, struct tide_waker *waker, i
     (void)tide_waker_wait(waker, 0);
     return take_signal(signals, ret_signal);
 }
+
+static void *run_relay(void *arg)
+{
+    struct tide_signals_relay *relay = arg;
+    struct pollfd fds[] = {{.fd = relay->signals->fd, .events = POLLIN},
+                           {.fd = relay->ending.fd, .events = POLLIN}};
+    while (poll(fds, 2, -1) <= 0) {
+    }
+    if (fds[0].revents != 0) {
+        tide_waker_wake(relay->to);
+    }
+    return NULL;
+}
+
+void tide_signals_relay_init(struct tide_signals_relay *relay, struct tide_signals *signals,
+                             struct tide_waker *to)
+{
+    relay->signals = signals;
+    relay->to = to;
+    tide_waker_init(&relay->ending);
+    tide_thread_start(&relay->thread, run_relay, relay);
+}
+
+void tide_signals_relay_done(struct tide_signals_relay *relay)
+{
+    tide_waker_wake(&relay->ending);
+    int rc = pthread_join(relay->thread, NULL);
+    TIDE_ASSERT(rc == 0);
+    tide_waker_done(&relay->ending);
+}

@@ -3,6 +3,7 @@
 
 #include "base/thread.h"
 
+#include <pthread.h>
 #include <stdbool.h>
 
 struct tide_signals {
@@ -13,6 +14,19 @@ struct tide_signals {
  */
 void tide_signals_init(struct tide_signals *signals);
 void tide_signals_done(struct tide_signals *signals);
+
+/* A thread that wakes somebody at a stop signal while the main thread is busy. */
+struct tide_signals_relay {
+    struct tide_signals *signals;
+    struct tide_waker *to;
+    struct tide_waker ending;
+    pthread_t thread;
+};
+
+/** From now on the first stop signal also wakes `to`; it is still there to be waited for. */
+void tide_signals_relay_init(struct tide_signals_relay *relay, struct tide_signals *signals,
+                             struct tide_waker *to);
+void tide_signals_relay_done(struct tide_signals_relay *relay);
 
 /** Waits for a stop signal or a wake until the deadline. True: a signal came, its number is in
  * `ret_signal`. */

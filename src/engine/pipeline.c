@@ -91,6 +91,7 @@ static tide_status open_source(struct tide_pipeline *pipeline,
         .pipeline = tide_str_from(pipeline->name),
         .globs = options->globs,
         .glob_count = options->glob_count,
+        .waker = options->source_waker,
     };
     TIDE_TRY(options->source_ops->open(&source_options, &pipeline->source, err));
     struct tide_buf identity TIDE_CLEANUP(tide_buf_done) = {0};

@@ -30,7 +30,8 @@ struct tide_pipeline_sink {
 struct tide_pipeline_options {
     const struct tide_source_ops *source_ops;
     tide_str source_place;
-    tide_str source_shown; /* how messages name it: without a password */
+    tide_str source_shown;           /* how messages name it: without a password */
+    struct tide_waker *source_waker; /* ends what open and start wait for; may be NULL */
     tide_str connection;
     const tide_str *globs;
     size_t glob_count;

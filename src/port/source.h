@@ -29,6 +29,8 @@ struct tide_source_options {
                             for check and detach */
     const tide_str *globs; /* table globs (`*`, `?`), any match; none: all tables */
     size_t glob_count;
+    struct tide_waker *waker; /* woken when nobody wants what open and prepare wait for any more:
+                                 they then return TIDE_CANCELLED soon; may be NULL */
 };
 
 /* What `next` brings. Pointers live in the arena that was given. */

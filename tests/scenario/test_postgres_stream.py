@@ -454,3 +454,21 @@ def test_type_is_waited_for_while_its_commit_waits_for_a_standby(follow, server,
     process.wait_until(has(out, b'"heavy"'), what="the change")
     process.interrupt().check()
     assert changes(out)[-1]["record"] == {"id": 2, "v": "heavy", "kg": 1.5}
+
+
+def test_start_that_waits_for_an_old_transaction_can_be_stopped_and_says_which(start, run, pg, out):
+    plain_table(pg)
+    session = pg.session(application_name="old one")
+    session.query("BEGIN; INSERT INTO t VALUES (2, 'open')")
+    process = start("copy", pg.url(), "file:out.ndjson", "--state", "state")
+    process.wait_until(lambda: pg.server.slots(pg.name), what="the slot")
+    time.sleep(0.3)
+    result = process.interrupt(5).check(3)
+    assert f"transaction of process {session.pid} (old one, idle in transaction)" in result.err
+    assert pg.server.slots(pg.name) == []
+    process = start("copy", pg.url(), "file:out.ndjson", "--state", "state")
+    process.wait_until(lambda: pg.server.slots(pg.name), what="the slot")
+    session.query("COMMIT")
+    process.wait(30).check()
+    pg_tables.check(pg, out)
+    assert pg.server.slots(pg.name) == pg.server.publications(pg.name) == []

@@ -45,8 +45,43 @@ static tide_status drop(struct tide_pg_conn *conn, const char *name, bool *ret_h
 
 /* Making */
 
+/* Says who kept us waiting, where the server tells. */
+static tide_status fail_waiting(struct tide_pg_conn *conn, struct tide_error *err)
+{
+    static const char sql[] =
+        "SELECT 'transaction of process ' || pid || ' (' || application_name || ', '"
+        " || coalesce(state, 'unknown') || ')', xact_start FROM pg_catalog.pg_stat_activity"
+        " WHERE backend_xid IS NOT NULL AND pid <> pg_catalog.pg_backend_pid()"
+        " UNION ALL SELECT 'prepared transaction ' || gid, prepared"
+        " FROM pg_catalog.pg_prepared_xacts ORDER BY 2 LIMIT 1";
+    TIDE_CLEANUP(tide_pg_result_done) PGresult *result = NULL;
+    struct tide_error ignored;
+    bool is_waiting = err->status == TIDE_CANCELLED || err->status == TIDE_TIMEOUT;
+    if (is_waiting &&
+        tide_pg_query(conn, sql, "look for open transactions", query_wait(), &result, &ignored) ==
+            TIDE_OK &&
+        PQntuples(result) == 1) {
+        return tide_fail(err, err->status,
+                         "PostgreSQL %s: the slot cannot be made before all open transactions that "
+                         "write have ended; the oldest is the %s, begun %s",
+                         conn->place, PQgetvalue(result, 0, 0), PQgetvalue(result, 0, 1));
+    }
+    return err->status;
+}
+
+static tide_status make_slot(struct tide_pg_conn *conn, const char *name, struct tide_waker *waker,
+                             uint64_t *ret_lsn, struct tide_error *err)
+{
+    struct tide_pg_wait wait = tide_pg_wait_for(CREATE_US);
+    wait.waker = waker;
+    if (tide_pg_slot_create(conn, name, wait, ret_lsn, err) != TIDE_OK) {
+        return fail_waiting(conn, err);
+    }
+    return TIDE_OK;
+}
+
 tide_status tide_pg_prepare_new(struct tide_pg_conn *conn, const char *name,
-                                const struct tide_pg_tables *tables,
+                                const struct tide_pg_tables *tables, struct tide_waker *waker,
                                 struct tide_pg_state *ret_state, struct tide_error *err)
 {
     struct tide_pg_server server;
@@ -63,8 +98,7 @@ tide_status tide_pg_prepare_new(struct tide_pg_conn *conn, const char *name,
     }
     TIDE_TRY(drop(conn, name, &had_slot, &had_publication, err));
     TIDE_TRY(tide_pg_publication_create(conn, name, tables, query_wait(), err));
-    TIDE_TRY(
-        tide_pg_slot_create(conn, name, tide_pg_wait_for(CREATE_US), &state.consistent_lsn, err));
+    TIDE_TRY(make_slot(conn, name, waker, &state.consistent_lsn, err));
     state.system_identifier = server.system_identifier;
     state.timeline = server.timeline;
     (void)snprintf(state.slot, sizeof(state.slot), "%s", name);

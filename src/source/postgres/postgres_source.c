@@ -57,20 +57,26 @@ static void copy_options(struct tide_source *source, const struct tide_source_op
         .pipeline = tide_arena_str(arena, options->pipeline),
         .globs = globs,
         .glob_count = options->glob_count,
+        .waker = options->waker,
     };
     tide_pg_ours_name(options->pipeline, source->name);
 }
 
 /* The normal connection, made again when it was lost. */
-static tide_status connect(struct tide_source *source, struct tide_error *err)
+static tide_status connect_within(struct tide_source *source, struct tide_pg_wait wait,
+                                  struct tide_error *err)
 {
     if (source->conn != NULL && tide_pg_is_alive(source->conn)) {
         return TIDE_OK;
     }
     tide_pg_close(source->conn);
     source->conn = NULL;
-    return tide_pg_open(source->options.place, TIDE_PG_NORMAL, tide_pg_wait_for(TIDE_PG_CONNECT_US),
-                        &source->conn, err);
+    return tide_pg_open(source->options.place, TIDE_PG_NORMAL, wait, &source->conn, err);
+}
+
+static tide_status connect(struct tide_source *source, struct tide_error *err)
+{
+    return connect_within(source, tide_pg_wait_for(TIDE_PG_CONNECT_US), err);
 }
 
 static void postgres_close(struct tide_source *source);
@@ -80,7 +86,9 @@ static tide_status postgres_open(const struct tide_source_options *options,
 {
     struct tide_source *source = tide_alloc(1, sizeof(*source));
     copy_options(source, options);
-    tide_status status = connect(source, err);
+    struct tide_pg_wait wait = tide_pg_wait_for(TIDE_PG_CONNECT_US);
+    wait.waker = options->waker;
+    tide_status status = connect_within(source, wait, err);
     if (status == TIDE_OK) {
         status = tide_pg_server_read(source->conn, query_wait(), &source->server, err);
     }
@@ -242,7 +250,8 @@ static tide_status make_or_find(struct tide_source *source, const tide_str *save
                                 struct tide_error *err)
 {
     if (saved_state == NULL) {
-        return tide_pg_prepare_new(source->conn, source->name, &source->tables, ret_state, err);
+        return tide_pg_prepare_new(source->conn, source->name, &source->tables,
+                                   source->options.waker, ret_state, err);
     }
     struct tide_pg_state saved;
     TIDE_TRY(tide_pg_state_read(*saved_state, &saved, err));
