@@ -9,13 +9,11 @@
 
 /*
  * A chunk must go by the key's index, whatever the planner knows of the table: a sort would cost
- * the whole table for every chunk. A missing right to see all rows must be an error, not fewer
- * rows. `local`: our message must not wait for a standby, and must ask for the log to be flushed.
+ * the whole table for every chunk.
  */
 #define SETTINGS                                                                                   \
-    "SET lock_timeout = '1s'; SET synchronous_commit = local; SET row_security = off;"             \
-    "SET enable_seqscan = off; SET enable_sort = off; SET enable_incremental_sort = off;"          \
-    "SET max_parallel_workers_per_gather = 0; SET jit = off"
+    "SET lock_timeout = '1s'; SET max_parallel_workers_per_gather = 0;"                            \
+    "SET enable_seqscan = off; SET enable_sort = off; SET enable_incremental_sort = off"
 
 struct tide_chunk_reader *tide_pg_chunk_reader_new(tide_str url, tide_str connection)
 {
