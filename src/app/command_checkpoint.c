@@ -102,6 +102,9 @@ static tide_status read_file(const char *path, struct tide_arena *arena,
 
 static void warn_of_torn(struct tide_buf *warnings)
 {
+    if (warnings->len == 0) {
+        return; /* and has no memory to point into */
+    }
     char *from = warnings->ptr;
     char *end = warnings->ptr + warnings->len;
     while (from < end) {

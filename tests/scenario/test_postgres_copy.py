@@ -383,6 +383,7 @@ def test_key_changes_with_unsent_columns_while_the_table_is_copied(start, run, p
     proxy.slow(60000)
     process = start("copy", pg.url(port=proxy.port), "file:out.ndjson", "--chunk-rows", "10")
     process.wait_until(lambda: count(out, b'"kind":"row"') >= 10, what="first rows")
+    proxy.slow(10000)
     for old, new in ((900, 5), (910, 15), (20, 995), (30, 505), (800, 805), (40, 45), (805, 46)):
         pg.query(f"UPDATE t SET id = {new} WHERE id = {old}")
     for one, two in ((50, 850), (60, 70), (860, 870)):

@@ -111,11 +111,13 @@ def test_commit_hidden_while_the_table_is_copied(start, server, pg, waiting, pro
     out = tmp_path / "out.ndjson"
     process = start(*copy_arguments(pg, proxy.port))
     process.wait_until(lambda: rows_out(out) >= 100, what="first rows")
+    proxy.stall()
+    assert rows_out(out) < ROWS / 2, "the copy was too quick for this test"
     hidden = hide(pg, "BEGIN; UPDATE t SET v = 'new' WHERE id IN (2, 1500, 2999);"
                       "DELETE FROM t WHERE id = 3000; INSERT INTO t VALUES (4000, 'new'); COMMIT")
-    assert rows_out(out) < ROWS / 2, "the copy was too quick for this test"
     if lifted:
         lift(pg)
+    proxy.go_on()
     process.wait_until(lambda: len(frames_of(out, "change")) == 5, what="the changes")
     proxy.slow(None)
     process.wait(60).check()
@@ -134,9 +136,12 @@ def test_commit_hidden_while_tidemark_is_killed_and_started(start, run, server, 
     out = tmp_path / "out.ndjson"
     process = start(*copy_arguments(pg, proxy.port))
     process.wait_until(lambda: rows_out(out) >= 100, what="first rows")
+    proxy.stall()
     hidden = hide(pg, "UPDATE t SET v = 'new' WHERE id IN (2, 2000, 3000)")
     if lifted:
         lift(pg)
+    proxy.slow(20000)
+    proxy.go_on()
     process.wait_until(lambda: len(frames_of(out, "change")) == 3, what="the changes")
     changed_at = frames_of(out, "change")[-1]["position"]
 
