@@ -69,8 +69,11 @@ tide_status tide_find_sink(const char *place, const struct tide_sink_ops **ret_o
             return TIDE_OK;
         }
     }
+    struct tide_buf shown TIDE_CLEANUP(tide_buf_done) = {0};
+    tide_place_append_shown(&shown, tide_str_from(place));
     return tide_fail(err, TIDE_INVALID,
-                     "\"%s\" names no sink; write file:PATH, file:DIR/, null: or -", place);
+                     "\"%s\" names no sink; write file:PATH, file:DIR/, null: or -",
+                     tide_buf_cstr(&shown));
 }
 
 tide_str tide_connection_name(tide_str rest)

@@ -1,6 +1,7 @@
 /* tidemark check: what would keep a copy of a source from working. Changes nothing. */
 #include "app/adapters.h"
 #include "app/commands.h"
+#include "app/config.h"
 #include "app/findings_print.h"
 #include "app/table_globs.h"
 
@@ -31,7 +32,7 @@ static error_t parse_option(int key, char *arg, struct argp_state *state)
         return 0;
     case ARGP_KEY_END:
         if (command->source == NULL) {
-            argp_error(state, "a source is needed, e.g. sqlite:shop.db");
+            argp_error(state, "a source or a configuration is needed, e.g. sqlite:shop.db");
         }
         return 0;
     default:
@@ -42,9 +43,10 @@ static error_t parse_option(int key, char *arg, struct argp_state *state)
 static const struct argp parser = {
     .options = option_table,
     .parser = parse_option,
-    .args_doc = "SOURCE",
+    .args_doc = "FILE|SOURCE",
     .doc = "Says what would keep a copy of SOURCE from working or from being exact, and what "
-           "mends it. Changes nothing. Exit status 1 when there is a problem.",
+           "mends it. Changes nothing. Exit status 1 when there is a problem.\v"
+           "FILE is a configuration: its name ends in .yaml or .yml. Its mistakes are said first.",
 };
 
 static void list_tables(const struct tide_relation *const *tables, size_t count)
@@ -83,11 +85,21 @@ static tide_status check(const struct tide_source_ops *ops, struct tide_source *
     return status;
 }
 
+static tide_status open_and_check(const struct tide_source_ops *ops,
+                                  const struct tide_source_options *options, size_t *ret_problems,
+                                  struct tide_error *err)
+{
+    struct tide_source *source = NULL;
+    TIDE_TRY(ops->open(options, &source, err));
+    tide_status status = check(ops, source, ret_problems, err);
+    ops->close(source);
+    return status;
+}
+
 static tide_status run(const struct check_command *command, size_t *ret_problems,
                        struct tide_error *err)
 {
     const struct tide_source_ops *ops = NULL;
-    struct tide_source *source = NULL;
     tide_str place;
     TIDE_TRY(tide_find_source(command->source, &ops, &place, err));
     struct tide_source_options options = {
@@ -96,10 +108,25 @@ static tide_status run(const struct check_command *command, size_t *ret_problems
         .globs = command->globs.globs,
         .glob_count = command->globs.count,
     };
-    TIDE_TRY(ops->open(&options, &source, err));
-    tide_status status = check(ops, source, ret_problems, err);
-    ops->close(source);
-    return status;
+    return open_and_check(ops, &options, ret_problems, err);
+}
+
+static tide_status run_file(const struct check_command *command, size_t *ret_problems,
+                            struct tide_error *err)
+{
+    struct tide_config config TIDE_CLEANUP(tide_config_done) = {0};
+    if (command->globs.count > 0) {
+        return tide_fail(err, TIDE_INVALID, "--tables is for a source; %s says which it takes",
+                         command->source);
+    }
+    TIDE_TRY(tide_config_load(command->source, &config, err));
+    struct tide_source_options options = {
+        .place = config.source_place,
+        .connection = tide_connection_name(config.source_place),
+        .globs = config.globs,
+        .glob_count = config.glob_count,
+    };
+    return open_and_check(config.source_ops, &options, ret_problems, err);
 }
 
 int tide_command_check(int argc, char **argv)
@@ -108,7 +135,8 @@ int tide_command_check(int argc, char **argv)
     struct tide_error err = {0};
     size_t problems = 0;
     (void)argp_parse(&parser, argc, argv, 0, NULL, &command);
-    tide_status status = run(&command, &problems, &err);
+    tide_status status = tide_config_is_file(command.source) ? run_file(&command, &problems, &err)
+                                                             : run(&command, &problems, &err);
     if (status != TIDE_OK) {
         return tide_command_end("check", status, &err);
     }

@@ -3,18 +3,13 @@
 #include "app/commands.h"
 #include "app/copy_report.h"
 #include "app/place.h"
-#include "app/progress.h"
-#include "app/signals.h"
+#include "app/run_pipeline.h"
 #include "app/state_dir.h"
 #include "app/table_globs.h"
-#include "base/clock.h"
 #include "base/limits.h"
-#include "engine/pipeline.h"
 #include "stream/channel.h"
 
 #include <argp.h>
-
-#define DRAIN_US 30000000
 
 enum option_key {
     OPTION_APPEND = 256,
@@ -26,7 +21,6 @@ enum option_key {
 };
 
 struct copy_command {
-    struct tide_waker *calling_off; /* woken by a stop signal: for what the start waits for */
     const char *source;
     const char *sink;
     const char *state;
@@ -110,11 +104,11 @@ static error_t parse_option(int key, char *arg, struct argp_state *state)
         command->state = arg;
         return 0;
     case OPTION_CHUNK_ROWS:
-        command->chunk_rows = number_within(arg, 1, 10000000, "--chunk-rows", state);
+        command->chunk_rows = number_within(arg, 1, TIDE_CHUNK_ROWS_MAX, "--chunk-rows", state);
         return 0;
     case OPTION_RECORD_BYTES:
-        command->record_bytes =
-            number_within(arg, 1024, (uint64_t)1 << 31, "--max-record-bytes", state);
+        command->record_bytes = number_within(arg, TIDE_RECORD_BYTES_MIN, TIDE_RECORD_BYTES_MAX,
+                                              "--max-record-bytes", state);
         return 0;
     case ARGP_KEY_ARG:
         return parse_argument(command, arg, state);
@@ -139,65 +133,8 @@ static const struct argp parser = {
            "per table), - (standard output) or null: (encoded and thrown away).",
 };
 
-/* Waits for what was published to be held; a second signal cuts it short. */
-static void drain(struct tide_pipeline *pipeline, struct tide_signals *signals,
-                  struct tide_waker *waker)
-{
-    int64_t deadline_us = tide_clock_deadline_us(DRAIN_US);
-    int signal = 0;
-    tide_pipeline_halt(pipeline);
-    while (!tide_pipeline_is_drained(pipeline) && tide_clock_monotonic_us() < deadline_us) {
-        if (tide_signals_wait(signals, waker, tide_clock_deadline_us(100000), &signal)) {
-            return;
-        }
-    }
-}
-
-/* TIDE_OK: stopped by a signal; TIDE_END: complete. */
-static tide_status watch(struct tide_pipeline *pipeline, struct tide_signals *signals,
-                         struct tide_waker *waker, struct tide_progress_view *view,
-                         struct tide_error *err)
-{
-    int signal = 0;
-    for (;;) {
-        TIDE_TRY(tide_pipeline_poll(pipeline, err));
-        tide_progress_view_show(view, pipeline);
-        if (tide_signals_wait(signals, waker, tide_progress_view_deadline(view), &signal)) {
-            return TIDE_OK;
-        }
-    }
-}
-
-static tide_status run_pipeline(const struct copy_command *command, struct tide_pipeline *pipeline,
-                                struct tide_signals *signals, struct tide_waker *waker,
-                                struct tide_copy_report *report, struct tide_error *err)
-{
-    struct tide_progress_view view;
-    tide_progress_view_init(&view, pipeline, command->is_quiet);
-    TIDE_TRY(tide_pipeline_start(pipeline, err));
-    tide_status status = watch(pipeline, signals, waker, &view, err);
-    drain(pipeline, signals, waker);
-    tide_progress_view_clear(&view);
-    struct tide_error late;
-    tide_status finished = tide_pipeline_finish(pipeline, &late);
-    if (status == TIDE_OK || status == TIDE_END) {
-        *err = late;
-        TIDE_TRY(finished);
-    }
-    report->duration_us = tide_clock_monotonic_us() - view.started_us;
-    report->is_complete = status == TIDE_END;
-    bool has_failures = atomic_load(&tide_pipeline_stats(pipeline)->copies_failed) > 0;
-    if (status == TIDE_END && !command->is_keeping && !has_failures) {
-        TIDE_TRY(tide_pipeline_detach(pipeline, &report->removed, err));
-        report->is_detached = true;
-    }
-    return status == TIDE_END ? TIDE_OK : status;
-}
-
-static tide_status open_pipeline(const struct copy_command *command,
-                                 const struct tide_copy_report *report, struct tide_waker *waker,
-                                 struct tide_pipeline **ret_pipeline, struct tide_buf *notes,
-                                 struct tide_error *err)
+static tide_status run(const struct copy_command *command, struct tide_copy_report *report,
+                       struct tide_error *err)
 {
     const struct tide_source_ops *source_ops = NULL;
     tide_str source_place;
@@ -208,7 +145,6 @@ static tide_status open_pipeline(const struct copy_command *command,
         .source_ops = source_ops,
         .source_place = source_place,
         .source_shown = tide_str_from(report->source),
-        .source_waker = command->calling_off,
         .connection = tide_connection_name(source_place),
         .globs = command->globs.globs,
         .glob_count = command->globs.count,
@@ -223,27 +159,7 @@ static tide_status open_pipeline(const struct copy_command *command,
         .is_one_shot = !command->is_following,
     };
     TIDE_TRY(tide_channel_new(NULL, &options.stream, err));
-    return tide_pipeline_open(&options, waker, ret_pipeline, notes, err);
-}
-
-static tide_status run(const struct copy_command *command, struct tide_signals *signals,
-                       struct tide_waker *waker, struct tide_copy_report *report,
-                       struct tide_error *err)
-{
-    struct tide_pipeline *pipeline = NULL;
-    struct tide_buf notes TIDE_CLEANUP(tide_buf_done) = {0};
-    tide_status status = open_pipeline(command, report, waker, &pipeline, &notes, err);
-    tide_copy_report_notes(report, tide_buf_str(&notes));
-    TIDE_TRY(status);
-    tide_copy_report_opened(report, pipeline);
-    if (tide_pipeline_found(pipeline) == TIDE_PIPELINE_LEFTOVER) {
-        status = tide_pipeline_detach(pipeline, &report->removed, err);
-    } else {
-        status = run_pipeline(command, pipeline, signals, waker, report, err);
-        tide_copy_report_ended(report, pipeline, status);
-    }
-    tide_pipeline_free(pipeline);
-    return status;
+    return tide_run_pipeline(&options, command->is_quiet, report, err);
 }
 
 int tide_command_copy(int argc, char **argv)
@@ -260,27 +176,16 @@ int tide_command_copy(int argc, char **argv)
     struct tide_buf shown TIDE_CLEANUP(tide_buf_done) = {0};
     tide_place_append_shown(&shown, tide_str_from(command.source));
     struct tide_copy_report report = {
+        .command = "copy",
         .source = tide_buf_cstr(&shown),
         .sink = command.sink,
         .state_dir = tide_buf_cstr(&state_dir),
         .is_following = command.is_following,
+        .is_keeping = command.is_keeping,
         .to = strcmp(command.sink, "-") == 0 ? stderr : stdout,
     };
     struct tide_error err = {0};
-    struct tide_waker waker;
-    struct tide_waker calling_off;
-    struct tide_signals_relay relay;
-    struct tide_signals signals;
-    tide_signals_init(&signals);
-    tide_waker_init(&waker);
-    tide_waker_init(&calling_off);
-    command.calling_off = &calling_off;
-    tide_signals_relay_init(&relay, &signals, &calling_off);
-    tide_status status = run(&command, &signals, &waker, &report, &err);
-    tide_signals_relay_done(&relay);
-    tide_waker_done(&calling_off);
-    tide_waker_done(&waker);
-    tide_signals_done(&signals);
+    tide_status status = run(&command, &report, &err);
     int exit_status = tide_copy_report_end(&report, status, &err);
     tide_findings_done(&report.removed);
     return exit_status;

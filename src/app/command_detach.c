@@ -1,9 +1,11 @@
 /* tidemark detach: takes out of a source what copies have put there. */
 #include "app/adapters.h"
 #include "app/commands.h"
+#include "app/config.h"
 #include "app/findings_print.h"
 
 #include <argp.h>
+#include <unistd.h>
 
 struct detach_command {
     const char *source;
@@ -30,7 +32,7 @@ static error_t parse_option(int key, char *arg, struct argp_state *state)
         return 0;
     case ARGP_KEY_END:
         if (command->source == NULL) {
-            argp_error(state, "a source is needed, e.g. sqlite:shop.db");
+            argp_error(state, "a source or a configuration is needed, e.g. sqlite:shop.db");
         }
         return 0;
     default:
@@ -41,9 +43,11 @@ static error_t parse_option(int key, char *arg, struct argp_state *state)
 static const struct argp parser = {
     .options = option_table,
     .parser = parse_option,
-    .args_doc = "SOURCE",
+    .args_doc = "FILE|SOURCE",
     .doc = "Removes from SOURCE what copies have put there (triggers, change log). A copy that "
-           "still follows it stops; its state cannot be gone on from afterwards.",
+           "still follows it stops; its state cannot be gone on from afterwards.\v"
+           "FILE is a configuration: its name ends in .yaml or .yml. Then only what its pipeline "
+           "has put there is removed, and its next run starts anew.",
 };
 
 static tide_status run(const struct detach_command *command, struct tide_findings *findings,
@@ -64,6 +68,44 @@ static tide_status run(const struct detach_command *command, struct tide_finding
     return status;
 }
 
+/* The pipeline is opened without its sinks: they have no part in this. */
+static tide_status detach_pipeline(const struct tide_config *config, struct tide_findings *findings,
+                                   struct tide_error *err)
+{
+    struct tide_pipeline_options options = {0};
+    struct tide_pipeline *pipeline = NULL;
+    struct tide_buf notes TIDE_CLEANUP(tide_buf_done) = {0};
+    struct tide_waker waker;
+    TIDE_TRY(tide_config_pipeline(config, &options, err));
+    options.sink_count = 0;
+    options.glob_count = 0; /* what was put there may be of tables that are no longer chosen */
+    tide_waker_init(&waker);
+    tide_status status = tide_pipeline_open(&options, &waker, &pipeline, &notes, err);
+    (void)fprintf(stderr, "%.*s", TIDE_STR_ARG(tide_buf_str(&notes)));
+    if (status == TIDE_OK) {
+        status = tide_pipeline_detach(pipeline, findings, err);
+        tide_pipeline_free(pipeline);
+    }
+    tide_waker_done(&waker);
+    return status;
+}
+
+static tide_status run_file(const struct detach_command *command, struct tide_findings *findings,
+                            struct tide_error *err)
+{
+    struct tide_config config TIDE_CLEANUP(tide_config_done) = {0};
+    if (command->pipeline != NULL) {
+        return tide_fail(err, TIDE_INVALID, "--pipeline is for a source; %s is of one pipeline",
+                         command->source);
+    }
+    TIDE_TRY(tide_config_load(command->source, &config, err));
+    if (access(config.state_dir, F_OK) != 0) {
+        (void)printf("%s was never run: %s is not there\n", command->source, config.state_dir);
+        return TIDE_OK;
+    }
+    return detach_pipeline(&config, findings, err);
+}
+
 int tide_command_detach(int argc, char **argv)
 {
     struct detach_command command = {0};
@@ -74,7 +116,8 @@ int tide_command_detach(int argc, char **argv)
         (void)fprintf(stderr, "tidemark: detach: --pipeline needs a name\n");
         return TIDE_EXIT_USAGE;
     }
-    tide_status status = run(&command, &findings, &err);
+    tide_status status = tide_config_is_file(command.source) ? run_file(&command, &findings, &err)
+                                                             : run(&command, &findings, &err);
     (void)tide_findings_print(stdout, &findings);
     tide_findings_done(&findings);
     return tide_command_end("detach", status, &err);

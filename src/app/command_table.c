@@ -10,6 +10,7 @@
 /* clang-format off */
 const struct tide_command tide_commands[] = {
     {"copy", tide_command_copy, "copy a source to a sink, and follow it"},
+    {"run", tide_command_run, "run the pipeline of a configuration file"},
     {"check", tide_command_check, "say what would keep a source from being copied"},
     {"detach", tide_command_detach, "remove what copies have put into a source"},
     {"verify", tide_command_verify, "tell complete snapshots from truncated ones"},

@@ -80,8 +80,14 @@ static void say_what_is_left(const struct tide_copy_report *report)
     }
     (void)fprintf(stderr,
                   "change capture stays in %s: run the same command again to go on, or\n"
-                  "    tidemark detach %s --pipeline %s\nto remove it\n",
-                  report->source, report->source, report->pipeline);
+                  "    tidemark detach ",
+                  report->source);
+    if (report->configuration != NULL) {
+        (void)fprintf(stderr, "%s", report->configuration);
+    } else {
+        (void)fprintf(stderr, "%s --pipeline %s", report->source, report->pipeline);
+    }
+    (void)fprintf(stderr, "\nto remove it\n");
 }
 
 int tide_copy_report_end(struct tide_copy_report *report, tide_status status,
@@ -95,7 +101,7 @@ int tide_copy_report_end(struct tide_copy_report *report, tide_status status,
                       report->source);
         return TIDE_EXIT_DONE;
     }
-    int exit_status = tide_command_end("copy", status, err);
+    int exit_status = tide_command_end(report->command, status, err);
     if (report->has_ended || status != TIDE_OK) {
         say_what_is_left(report);
     }

@@ -1,4 +1,4 @@
-/* What `tidemark copy` says before and after the run. */
+/* What `tidemark copy` and `tidemark run` say before and after the run. */
 #pragma once
 
 #include "engine/pipeline.h"
@@ -6,11 +6,14 @@
 #include <stdio.h>
 
 struct tide_copy_report {
-    const char *source; /* as the user wrote them */
+    const char *command;       /* "copy" or "run" */
+    const char *configuration; /* its file; NULL: none */
+    const char *source;        /* as the user wrote them */
     const char *sink;
     const char *state_dir;
     bool is_following;
-    FILE *to; /* the summary; standard error when frames go to standard output */
+    bool is_keeping; /* a complete one-shot copy leaves its things in the source */
+    FILE *to;        /* the summary; standard error when frames go to standard output */
     bool was_opened;
     enum tide_pipeline_found found;
     char pipeline[256];

@@ -125,9 +125,24 @@ static tide_status list_tables(struct tide_pipeline *pipeline, struct tide_error
     return TIDE_OK;
 }
 
-static struct tide_sink_engine *new_engine(struct tide_pipeline *pipeline,
-                                           const struct tide_pipeline_sink *sink, unsigned lane)
+/* A sink that the checkpoint does not know is new to the pipeline, whatever else goes on: what is
+ * at its place is not ours to continue. */
+static bool is_resumed(const struct tide_pipeline *pipeline, const struct tide_pipeline_sink *sink,
+                       const struct tide_checkpoint *checkpoint)
 {
+    for (size_t i = 0; i < checkpoint->sink_count; i++) {
+        if (tide_str_equal(checkpoint->sinks[i].name, sink->name)) {
+            return pipeline->found == TIDE_PIPELINE_RESUMED;
+        }
+    }
+    return false;
+}
+
+static struct tide_sink_engine *new_engine(struct tide_pipeline *pipeline,
+                                           const struct tide_pipeline_sink *sink, unsigned lane,
+                                           const struct tide_checkpoint *checkpoint)
+{
+    size_t bytes_max = sink->record_bytes_max;
     struct tide_sink_engine_options options = {
         .name = sink->name,
         .ops = sink->ops,
@@ -138,8 +153,8 @@ static struct tide_sink_engine *new_engine(struct tide_pipeline *pipeline,
                 .identity = tide_str_from(pipeline->identity),
                 .position_kind = pipeline->options.source_ops->position_kind,
                 .existing = sink->existing,
-                .is_resumed = pipeline->found == TIDE_PIPELINE_RESUMED,
-                .record_bytes_max = pipeline->options.record_bytes_max,
+                .is_resumed = is_resumed(pipeline, sink, checkpoint),
+                .record_bytes_max = bytes_max > 0 ? bytes_max : pipeline->options.record_bytes_max,
                 .dead_letters = tide_dead_letter_file_target(pipeline->dead_letters),
             },
         .stream = pipeline->stream,
@@ -157,7 +172,7 @@ static tide_status check_held(struct tide_pipeline *pipeline, const struct tide_
     struct tide_sink_held held;
     struct tide_place saved = {.index = 0, .known = true};
     tide_sink_engine_held(engine, &held);
-    if (pipeline->found != TIDE_PIPELINE_RESUMED || !held.is_known) {
+    if (!is_resumed(pipeline, sink, checkpoint) || !held.is_known) {
         return TIDE_OK;
     }
     TIDE_TRY(pipeline->options.source_ops->position_kind->parse(checkpoint->position_json,
@@ -179,7 +194,7 @@ static tide_status open_sinks(struct tide_pipeline *pipeline,
         const struct tide_pipeline_sink *sink = &pipeline->options.sinks[i];
         struct tide_pipeline_end *end = &pipeline->ends[i];
         TIDE_TRY(pipeline->stream->ops->add_lane(pipeline->stream, sink->name, &end->lane, err));
-        end->engine = new_engine(pipeline, sink, end->lane);
+        end->engine = new_engine(pipeline, sink, end->lane, checkpoint);
         pipeline->end_count++;
         TIDE_TRY(tide_sink_engine_prepare(end->engine, err));
         TIDE_TRY(check_held(pipeline, sink, end->engine, checkpoint, err));
@@ -214,6 +229,14 @@ tide_status tide_pipeline_save(void *context, tide_str json, enum tide_checkpoin
     return tide_state_save(pipeline->state, json, phase, err);
 }
 
+static tide_status open_dead_letters(struct tide_pipeline *pipeline, struct tide_error *err)
+{
+    size_t bytes_max = pipeline->options.dead_letter_bytes_max;
+    return tide_dead_letter_file_open(
+        pipeline->options.state_dir, bytes_max > 0 ? bytes_max : TIDE_DEAD_LETTER_BYTES_DEFAULT,
+        pipeline->options.source_ops->position_kind, &pipeline->dead_letters, err);
+}
+
 static tide_status open_parts(struct tide_pipeline *pipeline, struct tide_buf *notes,
                               struct tide_error *err)
 {
@@ -225,9 +248,7 @@ static tide_status open_parts(struct tide_pipeline *pipeline, struct tide_buf *n
     TIDE_TRY(open_source(pipeline, &checkpoint, err));
     if (pipeline->found != TIDE_PIPELINE_LEFTOVER) {
         TIDE_TRY(list_tables(pipeline, err));
-        TIDE_TRY(tide_dead_letter_file_open(
-            pipeline->options.state_dir, TIDE_DEAD_LETTER_BYTES_DEFAULT,
-            pipeline->options.source_ops->position_kind, &pipeline->dead_letters, err));
+        TIDE_TRY(open_dead_letters(pipeline, err));
         TIDE_TRY(open_sinks(pipeline, &checkpoint, err));
     }
     make_ingest(pipeline);

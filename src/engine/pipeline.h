@@ -24,6 +24,7 @@ struct tide_pipeline_sink {
     const struct tide_sink_ops *ops;
     tide_str place;
     enum tide_sink_existing existing;
+    size_t record_bytes_max; /* 0: the pipeline's */
 };
 
 /* Everything is copied. */
@@ -42,6 +43,7 @@ struct tide_pipeline_options {
     tide_str name; /* used for a new pipeline, made unique; an old one keeps the name it has */
     struct tide_copy_options copy;
     size_t record_bytes_max;
+    size_t dead_letter_bytes_max; /* kept of a record that was too large; 0: the default */
     bool is_one_shot; /* ends when all tables are copied and all changes until then are held */
 };
 

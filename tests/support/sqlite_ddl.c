@@ -88,7 +88,7 @@ static tide_status install(sqlite3 *db, const struct request *request, struct ti
                                             &installed, err));
     } else {
         TIDE_TRY(tide_sqlite_install(db, request->pipeline, TIDE_STR("test"), request->globs,
-                                     request->glob_count, &tables, &installed, err));
+                                     request->glob_count, NULL, &tables, &installed, err));
     }
     print_tables(&tables, &installed);
     return TIDE_OK;

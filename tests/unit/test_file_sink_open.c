@@ -14,7 +14,9 @@
 #include <unistd.h>
 
 #define RECORD ".out.ndjson.tidemark"
-#define NEW    "; append to it (--append), replace it (--overwrite) or choose another place"
+#define NEW                                                                                        \
+    "; append to it (--append, or existing: append), replace it (--overwrite, or existing: "       \
+    "overwrite) or choose another place"
 #define RESUMED                                                                                    \
     "; bring it back as it was with its record, or start anew with another --state and --append "  \
     "or "                                                                                          \

@@ -358,8 +358,8 @@ static void install(struct history *history)
     assert_int_equal(
         tide_sqlite_db_open(history->kit.path, TIDE_SQLITE_READ_WRITE, 5000, &history->db, &err),
         TIDE_OK);
-    if (tide_sqlite_install(history->db, TIDE_STR("p"), TIDE_STR("db"), NULL, 0, &history->tables,
-                            &installed, &err) != TIDE_OK) {
+    if (tide_sqlite_install(history->db, TIDE_STR("p"), TIDE_STR("db"), NULL, 0, NULL,
+                            &history->tables, &installed, &err) != TIDE_OK) {
         fail_msg("%s\n%s", err.message, tide_buf_cstr(&history->script));
     }
     assert_int_equal(tide_sqlite_exec(history->db, "BEGIN", &err), TIDE_OK);

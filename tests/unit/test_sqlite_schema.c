@@ -357,9 +357,9 @@ static void install_into_a_read_only_database_is_invalid(void **state)
     assert_int_equal(tide_sqlite_db_open(path, TIDE_SQLITE_READ_ONLY, 0, &db, &err), TIDE_OK);
     struct tide_sqlite_tables tables = {0};
     struct tide_sqlite_installed installed = {0};
-    assert_int_equal(
-        tide_sqlite_install(db, TIDE_STR("p"), TIDE_STR("c"), NULL, 0, &tables, &installed, &err),
-        TIDE_INVALID);
+    assert_int_equal(tide_sqlite_install(db, TIDE_STR("p"), TIDE_STR("c"), NULL, 0, NULL, &tables,
+                                         &installed, &err),
+                     TIDE_INVALID);
     assert_non_null(strstr(err.message, "cannot be written"));
     assert_int_equal(tables.count, 0);
     assert_int_equal(sqlite3_get_autocommit(db), 1);

@@ -94,6 +94,30 @@ static void identity_is_the_same_before_and_after_prepare_and_reopen(void **stat
     kit_done(&kit);
 }
 
+/* Both made up an id before either had installed: the second must not take the first one's away. */
+static void prepare_of_two_at_the_same_time_lets_the_second_try_again(void **state)
+{
+    (void)state;
+    struct sqlite_kit kit;
+    struct tide_error err = {0};
+    struct tide_position start;
+    kit_init(&kit, "wal");
+    kit_sql(&kit, "CREATE TABLE t(id INTEGER PRIMARY KEY)");
+    struct tide_source *second = kit_open_source(&kit, "second");
+    kit.source = kit_open_source(&kit, "first");
+    assert_int_equal(OPS.prepare(kit.source, NULL, at(0), &kit.start, &err), TIDE_OK);
+    assert_int_equal(OPS.prepare(second, NULL, at(0), &start, &err), TIDE_STALE);
+    assert_non_null(strstr(err.message, "run the same command again"));
+    OPS.close(second);
+    second = kit_open_source(&kit, "second");
+    assert_int_equal(OPS.prepare(second, NULL, at(0), &start, &err), TIDE_OK);
+    OPS.close(second);
+    assert_int_equal(OPS.stream(kit.source, kit.start, &err), TIDE_OK);
+    kit_sql(&kit, "INSERT INTO t VALUES (1)");
+    kit_expect(&kit, "insert t: i1 = i1\ncommit\n");
+    kit_done(&kit);
+}
+
 static void next_merges_versions_and_moves_the_position(void **state)
 {
     (void)state;
@@ -400,6 +424,7 @@ int main(void)
         cmocka_unit_test(open_what_is_no_database_is_refused),
         cmocka_unit_test(open_without_connection_takes_the_name_of_the_file),
         cmocka_unit_test(identity_is_the_same_before_and_after_prepare_and_reopen),
+        cmocka_unit_test(prepare_of_two_at_the_same_time_lets_the_second_try_again),
         cmocka_unit_test(next_merges_versions_and_moves_the_position),
         cmocka_unit_test(next_after_replace_deletes_the_rows_that_went),
         cmocka_unit_test(next_brings_every_kind_of_value),

@@ -11,7 +11,9 @@
 #define WAYS_ON_RESUMED                                                                            \
     "bring it back as it was with its record, or start anew with another --state and --append or " \
     "--overwrite"
-#define WAYS_ON_NEW "append to it (--append), replace it (--overwrite) or choose another place"
+#define WAYS_ON_NEW                                                                                \
+    "append to it (--append, or existing: append), replace it (--overwrite, or existing: "         \
+    "overwrite) or choose another place"
 
 /* Identities may be long; a message has room for a part. */
 static tide_str shortened(tide_str text)

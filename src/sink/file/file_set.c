@@ -132,7 +132,8 @@ static tide_status settle_existing(const struct tide_file_set *set, struct tide_
     }
     return tide_fail(err, TIDE_INVALID,
                      "%s is there, and no record says that it is a copy of ours; append to it "
-                     "(--append), replace it (--overwrite) or choose another place",
+                     "(--append, or existing: append), replace it (--overwrite, or existing: "
+                     "overwrite) or choose another place",
                      file->path);
 }
 

@@ -12,7 +12,8 @@ struct install {
     struct tide_arena arena;
     struct tide_sqlite_present present; /* triggers before anything is made */
     struct tide_sqlite_tables *tables;  /* those that can be followed */
-    int64_t last; /* the log's last id: no marks come while we hold the lock */
+    int64_t last;          /* the log's last id: no marks come while we hold the lock */
+    const char *source_id; /* of a first installation; NULL: random */
 };
 
 static void install_done(struct install *install)
@@ -42,6 +43,10 @@ static tide_status make_tables(sqlite3 *db, struct tide_error *err)
  * source gets a new id, by which other pipelines notice. */
 static tide_status begin_log(struct install *install, struct tide_error *err)
 {
+    int64_t had_id = 0;
+    TIDE_TRY(tide_sqlite_int(
+        install->db, "SELECT count(*) FROM main.\"" TIDE_SQLITE_STATE "\" WHERE k = 'source_id'", 0,
+        &had_id, err));
     TIDE_TRY(tide_sqlite_log_last(install->db, &install->last, err));
     if (install->last == 0) {
         install->last = 1;
@@ -54,9 +59,10 @@ static tide_status begin_log(struct install *install, struct tide_error *err)
     }
     return tide_sqlite_execf(install->db, err,
                              "INSERT OR IGNORE INTO main.\"" TIDE_SQLITE_STATE
-                             "\" (k, v) SELECT 'source_id', lower(hex(randomblob(%d))) "
-                             "UNION ALL SELECT 'format_version', %d",
-                             TIDE_SQLITE_HEX_LEN / 2, TIDE_SQLITE_FORMAT_VERSION);
+                             "\" (k, v) SELECT 'source_id', coalesce(%Q, "
+                             "lower(hex(randomblob(%d)))) UNION ALL SELECT 'format_version', %d",
+                             had_id > 0 ? NULL : install->source_id, TIDE_SQLITE_HEX_LEN / 2,
+                             TIDE_SQLITE_FORMAT_VERSION);
 }
 
 /* A registered table that was renamed takes its number along; its triggers went with it. */
@@ -239,20 +245,26 @@ static tide_status install_all(struct install *install, tide_str pipeline, tide_
 }
 
 tide_status tide_sqlite_install(sqlite3 *db, tide_str pipeline, tide_str connection,
-                                const tide_str *globs, size_t glob_count,
+                                const tide_str *globs, size_t glob_count, const char *source_id,
                                 struct tide_sqlite_tables *ret_tables,
                                 struct tide_sqlite_installed *ret_installed, struct tide_error *err)
 {
     TIDE_ASSERT(pipeline.len > 0);
     TIDE_ASSERT(ret_tables->count == 0);
     TIDE_CLEANUP(tide_sqlite_tables_done) struct tide_sqlite_tables tables = {0};
-    TIDE_CLEANUP(install_done) struct install install = {.db = db, .tables = &tables};
+    TIDE_CLEANUP(install_done)
+    struct install install = {.db = db, .tables = &tables, .source_id = source_id};
     struct tide_sqlite_installed installed = {0};
     struct tide_sqlite_pipeline row;
     TIDE_TRY(tide_sqlite_begin_write(db, err));
     TIDE_CLEANUP(tide_sqlite_rollback) sqlite3 *open_db = db;
     TIDE_TRY(install_all(&install, pipeline, connection, globs, glob_count, err));
     TIDE_TRY(tide_sqlite_describe(db, pipeline, &install.arena, &installed, &row, err));
+    if (source_id != NULL && strcmp(installed.source_id, source_id) != 0) {
+        return tide_fail(err, TIDE_STALE,
+                         "another pipeline has just put its things into the database for the first "
+                         "time, or anew; run the same command again");
+    }
     TIDE_TRY(tide_sqlite_exec(open_db, "COMMIT", err));
     *ret_tables = tables;
     *ret_installed = installed;

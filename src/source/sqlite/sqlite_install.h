@@ -56,12 +56,16 @@ struct tide_sqlite_installed {
  * that the globs choose inside that transaction, with their `number` and `since`. Tables that
  * cannot be followed are left out of `ret_tables`.
  *
- * Errors: TIDE_INVALID a glob matches nothing or nothing can be followed, the file is read-only, or
+ * `source_id` is the id that the source is known by already: a first installation writes it. NULL:
+ * a random one, or whatever is there.
+ *
+ * Errors: TIDE_STALE what is there has another id, as two pipelines were first at the same time;
+ *         TIDE_INVALID a glob matches nothing or nothing can be followed, the file is read-only, or
  *         another format version is there; TIDE_TIMEOUT the write lock was not to be had in time
  *         (retriable); others from SQLite. Nothing is changed on failure.
  */
 tide_status tide_sqlite_install(sqlite3 *db, tide_str pipeline, tide_str connection,
-                                const tide_str *globs, size_t glob_count,
+                                const tide_str *globs, size_t glob_count, const char *source_id,
                                 struct tide_sqlite_tables *ret_tables,
                                 struct tide_sqlite_installed *ret_installed,
                                 struct tide_error *err);

@@ -213,31 +213,12 @@ static tide_status sqlite_check(struct tide_source *source, struct tide_findings
 
 /* Preparing */
 
-/* The first installation gets the id that this source has had since it was opened. */
-static tide_status write_source_id(struct tide_source *source,
-                                   struct tide_sqlite_installed *installed, struct tide_error *err)
-{
-    TIDE_CLEANUP(tide_sqlite_stmt_done) sqlite3_stmt *stmt = NULL;
-    TIDE_TRY(tide_sqlite_prepare(
-        source->db,
-        TIDE_STR("UPDATE main.\"" TIDE_SQLITE_STATE "\" SET v = ?1 WHERE k = 'source_id'"), &stmt,
-        err));
-    tide_sqlite_bind_str(stmt, 1, tide_str_from(source->source_id));
-    bool has_row = false;
-    TIDE_TRY(tide_sqlite_step(stmt, &has_row, err));
-    memcpy(installed->source_id, source->source_id, sizeof(installed->source_id));
-    return TIDE_OK;
-}
-
 static tide_status install(struct tide_source *source, struct tide_sqlite_tables *tables,
                            struct tide_sqlite_installed *installed, struct tide_error *err)
 {
     const struct tide_source_options *options = &source->options;
-    bool is_installed = false;
-    TIDE_TRY(tide_sqlite_is_installed(source->db, &is_installed, err));
-    TIDE_TRY(tide_sqlite_install(source->db, options->pipeline, options->connection, options->globs,
-                                 options->glob_count, tables, installed, err));
-    return is_installed ? TIDE_OK : write_source_id(source, installed, err);
+    return tide_sqlite_install(source->db, options->pipeline, options->connection, options->globs,
+                               options->glob_count, source->source_id, tables, installed, err);
 }
 
 /* The log must still have all that comes after the checkpoint. */

@@ -1,0 +1,105 @@
+#include "app/run_pipeline.h"
+
+#include "app/progress.h"
+#include "app/signals.h"
+#include "base/clock.h"
+
+#define DRAIN_US 30000000
+
+struct run {
+    struct tide_pipeline *pipeline;
+    struct tide_signals signals;
+    struct tide_signals_relay relay;
+    struct tide_waker waker;
+    struct tide_waker calling_off; /* woken by a stop signal: for what the start waits for */
+    struct tide_progress_view view;
+    struct tide_copy_report *report;
+};
+
+/* Waits for what was published to be held; a second signal cuts it short. */
+static void drain(struct run *run)
+{
+    int64_t deadline_us = tide_clock_deadline_us(DRAIN_US);
+    int signal = 0;
+    tide_pipeline_halt(run->pipeline);
+    while (!tide_pipeline_is_drained(run->pipeline) && tide_clock_monotonic_us() < deadline_us) {
+        if (tide_signals_wait(&run->signals, &run->waker, tide_clock_deadline_us(100000),
+                              &signal)) {
+            return;
+        }
+    }
+}
+
+/* TIDE_OK: stopped by a signal; TIDE_END: complete. */
+static tide_status watch(struct run *run, struct tide_error *err)
+{
+    int signal = 0;
+    for (;;) {
+        TIDE_TRY(tide_pipeline_poll(run->pipeline, err));
+        tide_progress_view_show(&run->view, run->pipeline);
+        if (tide_signals_wait(&run->signals, &run->waker, tide_progress_view_deadline(&run->view),
+                              &signal)) {
+            return TIDE_OK;
+        }
+    }
+}
+
+static tide_status run_to_end(struct run *run, bool is_quiet, struct tide_error *err)
+{
+    struct tide_copy_report *report = run->report;
+    tide_progress_view_init(&run->view, run->pipeline, is_quiet);
+    TIDE_TRY(tide_pipeline_start(run->pipeline, err));
+    tide_status status = watch(run, err);
+    drain(run);
+    tide_progress_view_clear(&run->view);
+    struct tide_error late;
+    tide_status finished = tide_pipeline_finish(run->pipeline, &late);
+    if (status == TIDE_OK || status == TIDE_END) {
+        *err = late;
+        TIDE_TRY(finished);
+    }
+    report->duration_us = tide_clock_monotonic_us() - run->view.started_us;
+    report->is_complete = status == TIDE_END;
+    bool has_failures = atomic_load(&tide_pipeline_stats(run->pipeline)->copies_failed) > 0;
+    if (status == TIDE_END && !report->is_keeping && !has_failures) {
+        TIDE_TRY(tide_pipeline_detach(run->pipeline, &report->removed, err));
+        report->is_detached = true;
+    }
+    return status == TIDE_END ? TIDE_OK : status;
+}
+
+static tide_status run_opened(struct run *run, bool is_quiet, struct tide_error *err)
+{
+    struct tide_copy_report *report = run->report;
+    tide_copy_report_opened(report, run->pipeline);
+    if (tide_pipeline_found(run->pipeline) == TIDE_PIPELINE_LEFTOVER) {
+        return tide_pipeline_detach(run->pipeline, &report->removed, err);
+    }
+    tide_status status = run_to_end(run, is_quiet, err);
+    tide_copy_report_ended(report, run->pipeline, status);
+    return status;
+}
+
+tide_status tide_run_pipeline(const struct tide_pipeline_options *options, bool is_quiet,
+                              struct tide_copy_report *report, struct tide_error *err)
+{
+    struct run run = {.report = report};
+    struct tide_pipeline_options interruptible = *options;
+    struct tide_buf notes TIDE_CLEANUP(tide_buf_done) = {0};
+    tide_signals_init(&run.signals);
+    tide_waker_init(&run.waker);
+    tide_waker_init(&run.calling_off);
+    tide_signals_relay_init(&run.relay, &run.signals, &run.calling_off);
+    interruptible.source_waker = &run.calling_off;
+    tide_status status = tide_pipeline_open(&interruptible, &run.waker, &run.pipeline, &notes, err);
+    tide_copy_report_notes(report, tide_buf_str(&notes));
+    if (status == TIDE_OK) {
+        status = run_opened(&run, is_quiet, err);
+        tide_pipeline_free(run.pipeline);
+    }
+    tide_signals_relay_done(&run.relay);
+    tide_waker_done(&run.calling_off);
+    tide_waker_done(&run.waker);
+    tide_signals_done(&run.signals);
+    return status;
+}

@@ -1,0 +1,362 @@
+#include "cmocka_prelude.h"
+
+#include "app/config.h"
+#include "app/secrets.h"
+#include "base/limits.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+#define OK "name: a\nsource: sqlite:a.db\nsinks: {s: file:o}\n"
+
+static void must(tide_status status, const struct tide_mistakes *mistakes)
+{
+    if (status != TIDE_OK) {
+        struct tide_buf text TIDE_CLEANUP(tide_buf_done) = {0};
+        tide_mistakes_print(mistakes, "a.yaml", &text);
+        fail_msg("%s", tide_buf_cstr(&text));
+    }
+}
+
+static void expect_text(tide_str got, const char *want)
+{
+    assert_true(tide_str_equal(got, tide_str_from(want)));
+}
+
+static void parse_smallest_file_has_defaults(void **state)
+{
+    (void)state;
+    struct tide_config config TIDE_CLEANUP(tide_config_done) = {0};
+    struct tide_mistakes mistakes TIDE_CLEANUP(tide_mistakes_done) = {0};
+    struct tide_error err = {0};
+    must(tide_config_parse("a.yaml", TIDE_STR(OK), &config, &mistakes, &err), &mistakes);
+    expect_text(config.name, "a");
+    expect_text(config.source_place, "a.db");
+    expect_text(config.source_shown, "sqlite:a.db");
+    assert_string_equal(config.source_ops->scheme, "sqlite");
+    assert_int_equal(config.glob_count, 0);
+    assert_int_equal(config.sink_count, 1);
+    expect_text(config.sinks[0].name, "s");
+    expect_text(config.sinks[0].place, "o");
+    assert_int_equal(config.sinks[0].existing, TIDE_EXISTING_REFUSE);
+    assert_int_equal(config.sinks[0].record_bytes_max, 0);
+    assert_string_equal(config.state_dir, ".tidemark/a");
+    assert_int_equal(config.chunk_rows, TIDE_CHUNK_ROWS_DEFAULT);
+    assert_int_equal(config.lane_items, TIDE_LANE_ITEMS_DEFAULT);
+    assert_int_equal(config.lane_bytes, TIDE_LANE_BYTES_DEFAULT);
+    assert_int_equal(config.record_bytes, TIDE_RECORD_BYTES_DEFAULT);
+    assert_int_equal(config.memory_bytes, TIDE_MEMORY_BYTES_DEFAULT);
+    assert_int_equal(config.dead_letter_bytes, TIDE_DEAD_LETTER_BYTES_DEFAULT);
+    assert_false(config.writes_standard_output);
+}
+
+static void parse_takes_every_key(void **state)
+{
+    (void)state;
+    struct tide_config config TIDE_CLEANUP(tide_config_done) = {0};
+    struct tide_mistakes mistakes TIDE_CLEANUP(tide_mistakes_done) = {0};
+    struct tide_error err = {0};
+    tide_str yaml = TIDE_STR("name: shop-1.eu\n"
+                             "source:\n"
+                             "  place: postgres://ann:pw@db/shop\n"
+                             "  tables: [orders, log_*]\n"
+                             "sinks:\n"
+                             "  one: {place: file:d/, existing: append, max_record_bytes: 2048}\n"
+                             "  two: {place: file:e, existing: overwrite}\n"
+                             "  three: '-'\n"
+                             "  four: 'null:'\n"
+                             "  five: 'null:'\n"
+                             "snapshot: {chunk_rows: 7}\n"
+                             "stream: {lane_items: 3, lane_bytes: 65536}\n"
+                             "limits: {record_bytes: 1024, memory_bytes: 1048576}\n"
+                             "state: /var/lib/tidemark\n"
+                             "dead_letters: {max_bytes: 10}\n");
+    must(tide_config_parse("a.yaml", yaml, &config, &mistakes, &err), &mistakes);
+    expect_text(config.name, "shop-1.eu");
+    expect_text(config.source_place, "postgres://ann:pw@db/shop");
+    expect_text(config.source_shown, "postgres://ann:***@db/shop");
+    assert_int_equal(config.glob_count, 2);
+    expect_text(config.globs[1], "log_*");
+    assert_int_equal(config.sink_count, 5);
+    assert_int_equal(config.sinks[0].existing, TIDE_EXISTING_APPEND);
+    assert_int_equal(config.sinks[0].record_bytes_max, 2048);
+    assert_int_equal(config.sinks[1].existing, TIDE_EXISTING_OVERWRITE);
+    assert_true(config.writes_standard_output);
+    assert_string_equal(config.state_dir, "/var/lib/tidemark");
+
+    struct tide_pipeline_options options = {0};
+    assert_int_equal(tide_config_pipeline(&config, &options, &err), TIDE_OK);
+    options.stream->ops->free(options.stream);
+    assert_int_equal(options.copy.chunk_rows_max, 7);
+    assert_int_equal(options.copy.memory_bytes_max, 1048576);
+    assert_int_equal(options.record_bytes_max, 1024);
+    assert_int_equal(options.dead_letter_bytes_max, 10);
+    assert_int_equal(options.sink_count, 5);
+    assert_false(options.is_one_shot);
+    expect_text(options.connection, "shop");
+}
+
+/* Each file and all that is said of it. */
+static const struct {
+    const char *yaml;
+    const char *want;
+} bad[] = {
+    {"", "a.yaml:1:1: the file is empty\n"},
+    {"hello", "a.yaml:1:1: a configuration takes keys (name, source, tables, sinks, snapshot, "
+              "stream, limits, state, dead_letters), not \"hello\"\n"},
+    {"a:\n\tb: 1\n",
+     "a.yaml:2:1: not YAML: found character that cannot start any token (while scanning for the "
+     "next token); indent with spaces, not with tabs\n"},
+    {"{}", "a.yaml:1:1: name is missing; say what the pipeline is called, e.g. name: shop\n"
+           "a.yaml:1:1: source is missing; say what is copied, e.g. source: sqlite:shop.db\n"
+           "a.yaml:1:1: sinks is missing; name at least one, e.g. copy: file:out.ndjson\n"},
+    {OK "tabels: [a]\n",
+     "a.yaml:4:1: a configuration has no key \"tabels\"; did you mean tables?\n"},
+    {OK "colour: red\n",
+     "a.yaml:4:1: a configuration has no key \"colour\"; it has name, source, tables, sinks, "
+     "snapshot, stream, limits, state, dead_letters\n"},
+    {OK "<<: {a: b}\n",
+     "a.yaml:4:1: a configuration has no key \"<<\"; it has name, source, tables, sinks, "
+     "snapshot, stream, limits, state, dead_letters\n"},
+    {OK "state: x\nstate: y\n", "a.yaml:5:1: state is there twice; line 4 has it too\n"},
+    {OK "state: [x]\n", "a.yaml:4:8: state takes a directory, not a list\n"},
+    {OK "state: ''\n", "a.yaml:4:8: state takes a directory, not \"\"\n"},
+    {OK "snapshot: {chunk_row: 5}\n",
+     "a.yaml:4:12: snapshot has no key \"chunk_row\"; did you mean chunk_rows?\n"},
+    {OK "snapshot: {chunk_rows: 0}\n",
+     "a.yaml:4:24: chunk_rows takes a number from 1 to 10000000, not \"0\"\n"},
+    {OK "snapshot: {chunk_rows: 10000001}\n",
+     "a.yaml:4:24: chunk_rows takes a number from 1 to 10000000, not \"10000001\"\n"},
+    {OK "snapshot: {chunk_rows: 1e3}\n",
+     "a.yaml:4:24: chunk_rows takes a number from 1 to 10000000, not \"1e3\"\n"},
+    {OK "snapshot: {chunk_rows: -1}\n",
+     "a.yaml:4:24: chunk_rows takes a number from 1 to 10000000, not \"-1\"\n"},
+    {OK "snapshot: {chunk_rows: 99999999999999999999}\n",
+     "a.yaml:4:24: chunk_rows takes a number from 1 to 10000000, not \"99999999999999999999\"\n"},
+    {OK "snapshot: {chunk_rows: {a: b}}\n",
+     "a.yaml:4:24: chunk_rows takes a number from 1 to 10000000, not keys\n"},
+    {OK "snapshot: {chunk_rows: }\n",
+     "a.yaml:4:24: chunk_rows takes a number from 1 to 10000000, not nothing\n"},
+    {OK "snapshot:\n", "a.yaml:4:10: snapshot takes keys (chunk_rows), not nothing\n"},
+    {OK "snapshot: [chunk_rows]\n", "a.yaml:4:11: snapshot takes keys (chunk_rows), not a list\n"},
+    {OK "stream: {lane_items: 2000000, lane_bytes: 9}\n",
+     "a.yaml:4:22: lane_items takes a number from 1 to 1048576, not \"2000000\"\n"
+     "a.yaml:4:43: lane_bytes takes a number from 65536 to 1099511627776, not \"9\"\n"},
+    {OK "limits: {record_bytes: 1, memory_bytes: 1}\n",
+     "a.yaml:4:24: record_bytes takes a number from 1024 to 2147483648, not \"1\"\n"
+     "a.yaml:4:41: memory_bytes takes a number from 1048576 to 1099511627776, not \"1\"\n"},
+    {OK "dead_letters: {max_bytes: 0}\n",
+     "a.yaml:4:27: max_bytes takes a number from 1 to 2147483648, not \"0\"\n"},
+    {OK "tables: []\n", "a.yaml:4:9: tables is empty; leave it out to copy all tables\n"},
+    {OK "tables: [{a: b}, c]\n",
+     "a.yaml:4:10: tables takes globs of tables, e.g. [orders, log_*], not keys\n"},
+    {"name: a/b\nsource: sqlite:a\nsinks: {s: file:o}\n",
+     "a.yaml:1:7: name takes at most 63 letters, digits, \"_\", \"-\" and \".\", the first of them "
+     "no "
+     "\"-\" or \".\", not \"a/b\"\n"},
+    {"name: ..\nsource: sqlite:a\nsinks: {s: file:o}\n",
+     "a.yaml:1:7: name takes at most 63 letters, digits, \"_\", \"-\" and \".\", the first of them "
+     "no "
+     "\"-\" or \".\", not \"..\"\n"},
+    {"name: a\nsource: {tables: [b]}\ntables: [c]\nsinks: {s: file:o}\n",
+     "a.yaml:2:9: source has no place; add e.g. place: sqlite:shop.db\n"
+     "a.yaml:3:9: tables is there twice, in source and beside it; keep one of them\n"},
+    {"name: a\nsource: shop.db\nsinks: {s: file:o}\n",
+     "a.yaml:2:9: source: \"shop.db\" names no source; write sqlite:PATH or "
+     "postgres://USER@HOST/DATABASE\n"},
+    {"name: a\nsource: postgre://ann:secret@h/d\nsinks: {s: file:o}\n",
+     "a.yaml:2:9: source: \"postgre://ann:***@h/d\" names no source; write sqlite:PATH or "
+     "postgres://USER@HOST/DATABASE\n"},
+    {"name: a\nsource: postgres//ann:secret@h/d\nsinks: {s: file:o}\n",
+     "a.yaml:2:9: source: \"***@h/d\" names no source; write sqlite:PATH or "
+     "postgres://USER@HOST/DATABASE\n"},
+    {"name: a\nsource: sqlite:a\nsinks: {}\n",
+     "a.yaml:3:8: sinks has no sink; name at least one, e.g. copy: file:out.ndjson\n"},
+    {"name: a\nsource: sqlite:a\nsinks:\n",
+     "a.yaml:3:7: sinks has no sink; name at least one, e.g. copy: file:out.ndjson\n"},
+    {"name: a\nsource: sqlite:a\nsinks: file:o\n",
+     "a.yaml:3:8: sinks has no sink; name at least one, e.g. copy: file:out.ndjson\n"},
+    {"name: a\nsource: sqlite:a\nsinks:\n  s: file:o\n  s: file:p\n",
+     "a.yaml:5:3: two sinks are called \"s\"; line 4 has the other\n"},
+    {"name: a\nsource: sqlite:a\nsinks:\n  s: file:o\n  t: file:o\n",
+     "a.yaml:5:6: sink t writes to the same place as sink s; give each its own\n"},
+    {"name: a\nsource: sqlite:a\nsinks:\n  s t: file:o\n",
+     "a.yaml:4:3: a sink's name takes at most 63 letters, digits, \"_\", \"-\" and \".\", the "
+     "first "
+     "of them no \"-\" or \".\", not \"s t\"\n"},
+    {"name: a\nsource: sqlite:a\nsinks:\n  s: fiel:o\n  t:\n  u: [file:o]\n",
+     "a.yaml:4:6: s: \"fiel:o\" names no sink; write file:PATH, file:DIR/, null: or -\n"
+     "a.yaml:5:5: t takes a place, e.g. file:out.ndjson, or keys (place, existing, "
+     "max_record_bytes), not nothing\n"
+     "a.yaml:6:6: u takes a place, e.g. file:out.ndjson, or keys (place, existing, "
+     "max_record_bytes), not a list\n"},
+    {"name: a\nsource: sqlite:a\nsinks:\n  s: {place: file:o, existing: appendd, bytes: 1}\n",
+     "a.yaml:4:32: existing takes refuse, append or overwrite, not \"appendd\"\n"
+     "a.yaml:4:41: s has no key \"bytes\"; it has place, existing, max_record_bytes\n"},
+    {"name: a\nsource: sqlite:a\nsinks:\n  s: {existing: append}\n",
+     "a.yaml:4:6: a sink has no place; add e.g. place: file:out.ndjson\n"},
+    {"name: a\nsource: ${TIDE_TEST_UNSET}\nsinks: {s: 'file:${'}\n",
+     "a.yaml:2:9: source: the environment has no TIDE_TEST_UNSET; set it, or write ${file:PATH}\n"
+     "a.yaml:3:12: s: \"${\" without its \"}\"; write $${ for the two characters\n"},
+    {"name: a\nsource: 'x${TIDE_TEST_SECRET}'\nsinks: {s: '${TIDE_TEST_SECRET}', t: '${a b}'}\n",
+     "a.yaml:2:9: source: \"x${TIDE_TEST_SECRET}\" names no source; write sqlite:PATH or "
+     "postgres://USER@HOST/DATABASE\n"
+     "a.yaml:3:12: s: \"${TIDE_TEST_SECRET}\" names no sink; write file:PATH, file:DIR/, null: or "
+     "-\n"
+     "a.yaml:3:38: t: between \"${\" and \"}\" stands a name of the environment or file:PATH\n"},
+    {OK "snapshot: {chunk_rows: '${TIDE_TEST_SECRET}'}\n",
+     "a.yaml:4:24: chunk_rows takes a number from 1 to 10000000, not \"${TIDE_TEST_SECRET}\"\n"},
+    {OK "state: '${file:/tide/is/not/there}'\n",
+     "a.yaml:4:8: state: cannot open /tide/is/not/there: No such file or directory\n"},
+    {OK "\"a\\u009b\\e[31m\": 1\n",
+     "a.yaml:4:1: a configuration has no key \"a??[31m\"; it has name, source, tables, sinks, "
+     "snapshot, stream, limits, state, dead_letters\n"},
+};
+
+static void parse_bad_file_says_all_that_is_wrong(void **state)
+{
+    (void)state;
+    assert_int_equal(setenv("TIDE_TEST_SECRET", "hunter2", 1), 0);
+    for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
+        struct tide_config config TIDE_CLEANUP(tide_config_done) = {0};
+        struct tide_mistakes mistakes TIDE_CLEANUP(tide_mistakes_done) = {0};
+        struct tide_buf text TIDE_CLEANUP(tide_buf_done) = {0};
+        struct tide_error err = {0};
+        assert_int_equal(
+            tide_config_parse("a.yaml", tide_str_from(bad[i].yaml), &config, &mistakes, &err),
+            TIDE_INVALID);
+        tide_mistakes_print(&mistakes, "a.yaml", &text);
+        assert_string_equal(tide_buf_cstr(&text), bad[i].want);
+        assert_null(strstr(err.message, "hunter2"));
+    }
+}
+
+static void parse_counts_mistakes_past_the_last_that_is_kept(void **state)
+{
+    (void)state;
+    struct tide_config config TIDE_CLEANUP(tide_config_done) = {0};
+    struct tide_mistakes mistakes TIDE_CLEANUP(tide_mistakes_done) = {0};
+    struct tide_buf yaml TIDE_CLEANUP(tide_buf_done) = {0};
+    struct tide_buf text TIDE_CLEANUP(tide_buf_done) = {0};
+    struct tide_error err = {0};
+    tide_buf_append_str(&yaml, TIDE_STR(OK));
+    for (unsigned i = 0; i < TIDE_MISTAKES_MAX + 7; i++) {
+        tide_buf_printf(&yaml, "zzz%u: 1\n", i);
+    }
+    assert_int_equal(tide_config_parse("a.yaml", tide_buf_str(&yaml), &config, &mistakes, &err),
+                     TIDE_INVALID);
+    assert_string_equal(err.message, "a.yaml has 57 mistakes");
+    tide_mistakes_print(&mistakes, "a.yaml", &text);
+    assert_non_null(strstr(tide_buf_cstr(&text), "a.yaml:53:1: "));
+    assert_non_null(strstr(tide_buf_cstr(&text), "\na.yaml: and 7 more\n"));
+}
+
+static void parse_more_sinks_than_lanes_is_refused(void **state)
+{
+    (void)state;
+    struct tide_config config TIDE_CLEANUP(tide_config_done) = {0};
+    struct tide_mistakes mistakes TIDE_CLEANUP(tide_mistakes_done) = {0};
+    struct tide_buf yaml TIDE_CLEANUP(tide_buf_done) = {0};
+    struct tide_buf text TIDE_CLEANUP(tide_buf_done) = {0};
+    struct tide_error err = {0};
+    tide_buf_append_str(&yaml, TIDE_STR("name: a\nsource: sqlite:a\nsinks:\n"));
+    for (unsigned i = 0; i < TIDE_LANES_MAX + 1; i++) {
+        tide_buf_printf(&yaml, "  s%u: 'null:'\n", i);
+    }
+    assert_int_equal(tide_config_parse("a.yaml", tide_buf_str(&yaml), &config, &mistakes, &err),
+                     TIDE_INVALID);
+    tide_mistakes_print(&mistakes, "a.yaml", &text);
+    assert_string_equal(tide_buf_cstr(&text), "a.yaml:4:3: 65 sinks; a pipeline has at most 64\n");
+}
+
+static void read_missing_or_large_file_fails(void **state)
+{
+    (void)state;
+    struct tide_mistakes mistakes TIDE_CLEANUP(tide_mistakes_done) = {0};
+    struct tide_config config TIDE_CLEANUP(tide_config_done) = {0};
+    struct tide_error err = {0};
+    assert_int_equal(tide_config_read("/tide/no.yaml", &config, &mistakes, &err), TIDE_IO);
+    assert_string_equal(err.message, "cannot open /tide/no.yaml: No such file or directory");
+    assert_int_equal(tide_config_read("/dev/zero", &config, &mistakes, &err), TIDE_INVALID);
+    assert_string_equal(err.message, "/dev/zero is longer than 1048576 bytes: no configuration");
+}
+
+static void parse_keeps_state_beside_a_file_elsewhere(void **state)
+{
+    (void)state;
+    struct tide_config config TIDE_CLEANUP(tide_config_done) = {0};
+    struct tide_mistakes mistakes TIDE_CLEANUP(tide_mistakes_done) = {0};
+    struct tide_error err = {0};
+    must(tide_config_parse("/usr/a.yaml", TIDE_STR(OK), &config, &mistakes, &err), &mistakes);
+    assert_string_equal(config.dir, "/usr");
+    assert_string_equal(config.state_dir, "/usr/.tidemark/a");
+    tide_config_done(&config);
+    must(tide_config_parse("/a.yaml", TIDE_STR(OK "state: s\n"), &config, &mistakes, &err),
+         &mistakes);
+    assert_string_equal(config.state_dir, "//s");
+}
+
+static void secrets_are_put_in_and_encoded_in_users_of_urls(void **state)
+{
+    (void)state;
+
+    static const struct {
+        const char *text;
+        const char *want;
+    } cases[] = {
+        {"plain $ {x} $", "plain $ {x} $"},
+        {"$${A}", "${A}"},
+        {"${TIDE_TEST_PW}", "p/w@1"},
+        {"${TIDE_TEST_PW}${TIDE_TEST_PW}", "p/w@1p/w@1"},
+        {"postgres://ann:${TIDE_TEST_PW}@h/d", "postgres://ann:p%2Fw%401@h/d"},
+        {"postgres://${TIDE_TEST_PW}:x${TIDE_TEST_PW}@h/d", "postgres://p%2Fw%401:xp%2Fw%401@h/d"},
+        {"postgres://h/${TIDE_TEST_PW}", "postgres://h/p/w@1"},
+        {"postgres://ann@${TIDE_TEST_PW}/@", "postgres://ann@p/w@1/@"},
+        {"postgres://${TIDE_TEST_PW}/d?a=@", "postgres://p/w@1/d?a=@"},
+        {"a ${file:secret} b", "a of a file b"},
+    };
+
+    char dir[] = "/tmp/tidemark-secrets-XXXXXX";
+    char path[64];
+    assert_non_null(mkdtemp(dir));
+    (void)snprintf(path, sizeof(path), "%s/secret", dir);
+    FILE *file = fopen(path, "w");
+    assert_non_null(file);
+    assert_true(fputs("of a file\r\n", file) >= 0 && fclose(file) == 0);
+    assert_int_equal(setenv("TIDE_TEST_PW", "p/w@1", 1), 0);
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        struct tide_buf buf TIDE_CLEANUP(tide_buf_done) = {0};
+        struct tide_error err = {0};
+        assert_int_equal(tide_secrets_expand(tide_str_from(cases[i].text), dir, &buf, &err),
+                         TIDE_OK);
+        assert_string_equal(tide_buf_cstr(&buf), cases[i].want);
+    }
+    assert_int_equal(unlink(path), 0);
+    assert_int_equal(rmdir(dir), 0);
+}
+
+static void is_file_goes_by_the_ending(void **state)
+{
+    (void)state;
+    assert_true(tide_config_is_file("shop.yaml"));
+    assert_true(tide_config_is_file("/etc/shop.yml"));
+    assert_false(tide_config_is_file("sqlite:shop.db"));
+    assert_false(tide_config_is_file("yaml"));
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(parse_smallest_file_has_defaults),
+        cmocka_unit_test(parse_takes_every_key),
+        cmocka_unit_test(parse_bad_file_says_all_that_is_wrong),
+        cmocka_unit_test(parse_counts_mistakes_past_the_last_that_is_kept),
+        cmocka_unit_test(parse_more_sinks_than_lanes_is_refused),
+        cmocka_unit_test(read_missing_or_large_file_fails),
+        cmocka_unit_test(parse_keeps_state_beside_a_file_elsewhere),
+        cmocka_unit_test(secrets_are_put_in_and_encoded_in_users_of_urls),
+        cmocka_unit_test(is_file_goes_by_the_ending),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
