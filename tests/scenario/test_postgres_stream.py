@@ -355,6 +355,38 @@ def test_sink_that_is_not_read_keeps_the_connection(program, server, pg, tmp_pat
     assert "trying again" not in (tmp_path / "err").read_text()
 
 
+def test_server_stops_although_a_sink_stands_still(program, server, pg, tmp_path):
+    """It would wait for ever until what it has sent is confirmed."""
+    plain_table(pg)
+    fifo = tmp_path / "fifo"
+    os.mkfifo(fifo)
+    process = subprocess.Popen(f"exec {program} copy {pg.url()} - --follow > {fifo} 2> err",
+                               shell=True, cwd=tmp_path)
+    try:
+        with open(fifo, "rb") as pipe:
+            lines = iter(pipe)
+            for line in lines:
+                if line.startswith(b'{"kind":"end"'):
+                    break
+            rows = 50000
+            pg.query(f"INSERT INTO t SELECT i, repeat('x', 1000) FROM generate_series(2, {rows}) i")
+            time.sleep(1)
+            server.stop("fast", timeout=10)
+            server.start()
+            keys = set()
+            for line in lines:
+                keys.add(json.loads(line)["key"]["id"])
+                if len(keys) == rows - 1:
+                    break
+            process.terminate()
+            for _ in lines:
+                pass
+        assert process.wait(30) == 0
+    finally:
+        process.kill()
+    assert "following again" in (tmp_path / "err").read_text()
+
+
 def test_lone_change_comes_at_once(follow, pg, out):
     plain_table(pg)
     process = follow()

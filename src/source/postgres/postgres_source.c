@@ -9,12 +9,11 @@
 #include "source/postgres/pg_prepare.h"
 #include "source/postgres/pg_relations.h"
 #include "source/postgres/pg_stream.h"
+#include "source/postgres/pg_type_await.h"
 
 #include <stdlib.h>
-#include <unistd.h>
 
-#define VISIBLE_US       ((int64_t)2000000) /* until a commit in the log is seen by others */
-#define LOOK_US          5000
+#define SESSION_LOOK_US  200000
 #define SLOT_PATIENCE_US ((int64_t)5000000) /* one try; the caller tries again */
 #define BEHIND_US        10000              /* in the log before it was sent */
 
@@ -34,7 +33,8 @@ struct tide_source {
     struct tide_pg_stream *stream;
     uint64_t epoch;
     struct tide_position confirmed;
-    uint64_t log_end; /* as the stream has told */
+    uint64_t log_end;        /* as the stream has told */
+    int64_t session_look_us; /* when to look at the idle connection next */
 };
 
 static struct tide_pg_wait query_wait(void)
@@ -198,51 +198,15 @@ static tide_status postgres_check(struct tide_source *source, struct tide_findin
 
 /* Preparing */
 
-/* Whether the catalogue shows what the transaction that is being brought did. */
-static tide_status is_visible(struct tide_source *source, bool *ret_is_visible,
-                              struct tide_error *err)
-{
-    TIDE_CLEANUP(tide_pg_result_done) PGresult *result = NULL;
-    struct tide_buf sql TIDE_CLEANUP(tide_buf_done) = {0};
-    tide_buf_printf(&sql,
-                    "SELECT pg_catalog.pg_visible_in_snapshot('%llu'::pg_catalog.xid8,"
-                    " pg_catalog.pg_current_snapshot())",
-                    (unsigned long long)source->follow.tx_id);
-    TIDE_TRY(tide_pg_query(source->conn, tide_buf_cstr(&sql), "ask for a transaction", query_wait(),
-                           &result, err));
-    *ret_is_visible = PQntuples(result) == 1 && tide_pg_result_bool(result, 0, 0);
-    return TIDE_OK;
-}
-
-/*
- * For types that no known column has: a table was changed while it was followed. The log has a
- * commit before others see what it did, for as long as a synchronous standby lets it wait: only
- * once it is seen does a type that is missing mean that it is gone.
- */
+/* For types that no known column has: a table was changed while it was followed. */
 static tide_status look_up_type(void *context, uint32_t oid, int32_t modifier,
                                 struct tide_arena *arena, struct tide_pg_type *ret_type,
                                 struct tide_error *err)
 {
     struct tide_source *source = context;
-    int64_t until_us = tide_clock_deadline_us(VISIBLE_US);
     TIDE_TRY(connect(source, err));
-    for (;;) {
-        bool was_visible = false;
-        TIDE_TRY(is_visible(source, &was_visible, err));
-        tide_status status =
-            tide_pg_type_read(source->conn, oid, modifier, query_wait(), arena, ret_type, err);
-        if (status != TIDE_UNSUPPORTED || was_visible) {
-            return status;
-        }
-        if (tide_clock_monotonic_us() >= until_us) {
-            return tide_fail_retriable(err, TIDE_IO,
-                                       "PostgreSQL %s: the catalogue does not show yet what "
-                                       "transaction %llu did, which may wait for a standby",
-                                       source->conn->place,
-                                       (unsigned long long)source->follow.tx_id);
-        }
-        (void)usleep(LOOK_US);
-    }
+    return tide_pg_type_await(source->conn, source->follow.tx_id, oid, modifier, arena, ret_type,
+                              err);
 }
 
 static tide_status make_or_find(struct tide_source *source, const tide_str *saved_state,
@@ -391,12 +355,39 @@ static tide_status postgres_confirm(struct tide_source *source, struct tide_posi
     return end_stream(source, status);
 }
 
+/*
+ * A server that shuts down ends idle sessions at once, but a stream only when all it has sent is
+ * confirmed: a sink that stands still would keep it from stopping. So the end of our idle session
+ * is the end of the stream.
+ */
+static tide_status look_at_session(struct tide_source *source, struct tide_error *err)
+{
+    int64_t now_us = tide_clock_monotonic_us();
+    if (now_us < source->session_look_us || source->conn == NULL) {
+        return TIDE_OK;
+    }
+    source->session_look_us = now_us + SESSION_LOOK_US;
+    bool is_there = PQconsumeInput(source->conn->pg) == 1 && /* a last word, and then the end */
+                    PQconsumeInput(source->conn->pg) == 1;
+    if (is_there) {
+        return TIDE_OK;
+    }
+    return tide_fail_retriable(err, TIDE_IO,
+                               "PostgreSQL %s: the server has ended our session, it may be "
+                               "shutting down",
+                               source->conn->place);
+}
+
 static tide_status postgres_tick(struct tide_source *source, struct tide_error *err)
 {
     if (source->stream == NULL) {
         return fail_not_streaming(source, err);
     }
-    return end_stream(source, tide_pg_stream_tick(source->stream, err));
+    tide_status status = look_at_session(source, err);
+    if (status == TIDE_OK) {
+        status = tide_pg_stream_tick(source->stream, err);
+    }
+    return end_stream(source, status);
 }
 
 static uint64_t postgres_epoch(const struct tide_source *source)
