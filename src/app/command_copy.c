@@ -40,7 +40,7 @@ static const struct argp_option option_table[] = {
     {"state", OPTION_STATE, "DIR", 0, "where to keep the state (default: .tidemark/…)", 0},
     {"append", OPTION_APPEND, NULL, 0, "go on behind what the sink's file holds", 0},
     {"overwrite", OPTION_OVERWRITE, NULL, 0, "replace what the sink's file holds", 0},
-    {"chunk-rows", OPTION_CHUNK_ROWS, "N", 0, "rows read at once (default 10000)", 0},
+    {"chunk-rows", OPTION_CHUNK_ROWS, "N", 0, "rows read at once (default 25000)", 0},
     {"max-record-bytes", OPTION_RECORD_BYTES, "N", 0,
      "longer records become stubs, kept as dead letters (default 921600)", 0},
     {"quiet", 'q', NULL, 0, "no progress", 0},

@@ -29,7 +29,7 @@
 #define TIDE_SINK_GROUP_BYTES   (8 * TIDE_MIB)
 
 /* snapshots */
-#define TIDE_CHUNK_ROWS_DEFAULT   ((size_t)10000)
+#define TIDE_CHUNK_ROWS_DEFAULT   ((size_t)25000)
 #define TIDE_CHUNK_BYTES_DEFAULT  (4 * TIDE_MIB)
 #define TIDE_CHUNKS_AHEAD         2
 #define TIDE_MEMORY_BYTES_DEFAULT (16 * TIDE_MIB) /* changes remembered while a table is copied */

@@ -3,6 +3,10 @@
 
 #include <stdio.h>
 
+/* While chunks become held fast, saving takes a part of the time in so many: a chunk's checkpoint
+ * may come a few milliseconds later, together with the next one's. */
+#define SAVE_REST 5
+
 /* What a checkpoint under construction needs. */
 struct draft {
     struct tide_ingest *ingest;
@@ -215,10 +219,12 @@ tide_status tide_ingest_save(struct tide_ingest *ingest, bool is_closed, struct 
                            &ingest->encoded);
     tide_arena_done(&draft.arena);
     enum tide_checkpoint_phase phase = is_closed ? TIDE_PHASE_FULL_SYNC_END : phase_of(ingest);
+    int64_t before_us = tide_clock_monotonic_us();
     TIDE_TRY(ingest->options.keeper.save(ingest->options.keeper.context,
                                          tide_buf_str(&ingest->encoded), phase, err));
     ingest->sequence++;
     note_saved(ingest);
+    ingest->save_took_us = ingest->saved_at_us - before_us;
     return TIDE_OK;
 }
 
@@ -293,9 +299,10 @@ tide_status tide_ingest_keep(struct tide_ingest *ingest, struct tide_error *err)
     tick(ingest);
     take_in_held(ingest);
     bool is_behind = tide_position_compare(ingest->held, ingest->confirmed) > 0;
-    bool is_time =
-        tide_clock_monotonic_us() - ingest->saved_at_us >= ingest->options.checkpoint_interval_us;
-    if (!ingest->must_save && !(is_behind && is_time)) {
+    int64_t passed_us = tide_clock_monotonic_us() - ingest->saved_at_us;
+    bool is_time = passed_us >= ingest->options.checkpoint_interval_us;
+    bool is_due = ingest->must_save && (is_time || passed_us >= SAVE_REST * ingest->save_took_us);
+    if (!is_due && !(is_behind && is_time)) {
         return TIDE_OK;
     }
     TIDE_TRY(tide_ingest_save(ingest, false, err));

@@ -57,7 +57,8 @@ struct tide_ingest {
     unsigned saved_count;
     struct tide_position confirmed;
     uint64_t sequence;
-    int64_t saved_at_us;        /* monotonic */
+    int64_t saved_at_us; /* monotonic */
+    int64_t save_took_us;
     bool must_save;             /* something other than the position changed */
     struct tide_buf state_json; /* the source's, as loaded */
     struct tide_buf encoded;
