@@ -151,6 +151,7 @@ def test_copy_killed_at_random_beside_writers_ends_equal(request, run, start, da
             assert process.running(), process.err()
             process.kill()
         process = start(*arguments, "--follow")
+        process.wait_until(lambda: follows(pg), what="the stream")
         process.wait_until(ended(out, 6), 60, what="six ends")
         assert writers.stop() > 0
         process.interrupt().check()
