@@ -80,6 +80,19 @@ static tide_status run_opened(struct run *run, bool is_quiet, struct tide_error 
     return status;
 }
 
+/* What waited when the stop signal came says for what; to stop there is no failure. */
+static tide_status note_stop(struct tide_copy_report *report, tide_status status,
+                             const struct tide_error *err)
+{
+    if (status != TIDE_CANCELLED) {
+        return status;
+    }
+    struct tide_buf note TIDE_CLEANUP(tide_buf_done) = {0};
+    tide_buf_printf(&note, "stopped while it began: %s\n", err->message);
+    tide_copy_report_notes(report, tide_buf_str(&note));
+    return TIDE_OK;
+}
+
 tide_status tide_run_pipeline(const struct tide_pipeline_options *options, bool is_quiet,
                               struct tide_copy_report *report, struct tide_error *err)
 {
@@ -101,5 +114,5 @@ tide_status tide_run_pipeline(const struct tide_pipeline_options *options, bool 
     tide_waker_done(&run.calling_off);
     tide_waker_done(&run.waker);
     tide_signals_done(&run.signals);
-    return status;
+    return note_stop(report, status, err);
 }

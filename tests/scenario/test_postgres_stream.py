@@ -495,7 +495,7 @@ def test_start_that_waits_for_an_old_transaction_can_be_stopped_and_says_which(s
     process = start("copy", pg.url(), "file:out.ndjson", "--state", "state")
     process.wait_until(lambda: pg.server.slots(pg.name), what="the slot")
     time.sleep(0.3)
-    result = process.interrupt(5).check(3)
+    result = process.interrupt(5).check(1)
     assert f"transaction of process {session.pid} (old one, idle in transaction)" in result.err
     assert pg.server.slots(pg.name) == []
     process = start("copy", pg.url(), "file:out.ndjson", "--state", "state")
@@ -504,3 +504,14 @@ def test_start_that_waits_for_an_old_transaction_can_be_stopped_and_says_which(s
     process.wait(30).check()
     pg_tables.check(pg, out)
     assert pg.server.slots(pg.name) == pg.server.publications(pg.name) == []
+
+
+def test_stopped_while_it_connects_is_no_failure(start, pg, proxy_to):
+    plain_table(pg)
+    proxy = proxy_to(pg.server)
+    proxy.stall()
+    for more, code in ((["--follow"], 0), ([], 1)):
+        process = start("copy", pg.url(port=proxy.port), "null:", *more)
+        time.sleep(0.5)
+        result = process.interrupt(5).check(code)
+        assert "stopped while it began" in result.err

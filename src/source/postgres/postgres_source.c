@@ -367,15 +367,15 @@ static tide_status look_at_session(struct tide_source *source, struct tide_error
         return TIDE_OK;
     }
     source->session_look_us = now_us + SESSION_LOOK_US;
-    bool is_there = PQconsumeInput(source->conn->pg) == 1 && /* a last word, and then the end */
-                    PQconsumeInput(source->conn->pg) == 1;
-    if (is_there) {
-        return TIDE_OK;
+    for (int i = 0; i < 2; i++) { /* a last word, and then the end */
+        if (PQconsumeInput(source->conn->pg) == 0) {
+            return tide_fail_retriable(err, TIDE_IO,
+                                       "PostgreSQL %s: the server has ended our session, it may be "
+                                       "shutting down",
+                                       source->conn->place);
+        }
     }
-    return tide_fail_retriable(err, TIDE_IO,
-                               "PostgreSQL %s: the server has ended our session, it may be "
-                               "shutting down",
-                               source->conn->place);
+    return TIDE_OK;
 }
 
 static tide_status postgres_tick(struct tide_source *source, struct tide_error *err)
