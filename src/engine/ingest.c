@@ -2,12 +2,14 @@
 
 #include "base/alloc.h"
 #include "base/clock.h"
+#include "base/log.h"
 #include "engine/ingest_state.h"
 
 #include <stdlib.h>
 
 #define UNTRUSTED_WAIT_US   20000
 #define LOST_READER_WAIT_US 500000
+#define SAY_UNTRUSTED_US    10000000
 
 struct tide_ingest *tide_ingest_new(const struct tide_ingest_options *options)
 {
@@ -244,6 +246,22 @@ bool tide_ingest_wants_chunk(struct tide_ingest *ingest, struct tide_chunk_reque
     return tide_copy_wants(ingest->current, ret_request, ret_needs_horizon);
 }
 
+/* A transaction that nobody ends would keep a table waiting in silence. */
+static void say_untrusted(struct tide_ingest *ingest, uint64_t oldest)
+{
+    int64_t now_us = tide_clock_monotonic_us();
+    if (ingest->say_untrusted_us == 0) {
+        ingest->say_untrusted_us = now_us + SAY_UNTRUSTED_US;
+    }
+    if (now_us >= ingest->say_untrusted_us) {
+        ingest->say_untrusted_us = now_us + SAY_UNTRUSTED_US;
+        tide_log(TIDE_LOG_WARN,
+                 "table %.*s waits to be copied until transaction %llu and all that began before "
+                 "the copy have ended",
+                 TIDE_STR_ARG(ingest->current->relation->store), (unsigned long long)oldest);
+    }
+}
+
 void tide_ingest_take_chunk(struct tide_ingest *ingest, struct tide_chunk *chunk)
 {
     if (ingest->current == NULL || !ingest->current->is_reading) {
@@ -258,8 +276,10 @@ void tide_ingest_take_chunk(struct tide_ingest *ingest, struct tide_chunk *chunk
     }
     if (chunk->is_trusted) {
         atomic_fetch_add(&ingest->stats.chunks_read, 1);
+        ingest->say_untrusted_us = 0;
     } else {
         ingest->read_not_before_us = tide_clock_deadline_us(UNTRUSTED_WAIT_US);
+        say_untrusted(ingest, chunk->visibility.xmin);
     }
     tide_copy_take(ingest->current, chunk);
 }

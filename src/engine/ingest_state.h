@@ -44,6 +44,7 @@ struct tide_ingest {
     const struct tide_store *current_store;
     uint64_t next_request_id;
     int64_t read_not_before_us; /* after an untrusted chunk */
+    int64_t say_untrusted_us;   /* when to say so next; 0: the last chunk was trusted */
     struct tide_error lost; /* what a tick or a confirm met; `pull` returns it. TIDE_OK: nothing */
 
     /* checkpoints */

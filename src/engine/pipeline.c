@@ -3,6 +3,7 @@
 #include "base/alloc.h"
 #include "base/fsio.h"
 #include "base/limits.h"
+#include "base/log.h"
 #include "engine/pipeline_state.h"
 
 #include <stdlib.h>
@@ -81,6 +82,11 @@ static void adopt(struct tide_pipeline *pipeline, const struct tide_checkpoint *
     }
 }
 
+static void say(const char *what)
+{
+    tide_log(TIDE_LOG_INFO, "%s", what);
+}
+
 static tide_status open_source(struct tide_pipeline *pipeline,
                                const struct tide_checkpoint *checkpoint, struct tide_error *err)
 {
@@ -91,6 +97,7 @@ static tide_status open_source(struct tide_pipeline *pipeline,
         .pipeline = tide_str_from(pipeline->name),
         .globs = options->globs,
         .glob_count = options->glob_count,
+        .say = say,
         .waker = options->source_waker,
     };
     TIDE_TRY(options->source_ops->open(&source_options, &pipeline->source, err));

@@ -29,6 +29,7 @@ struct tide_source_options {
                             for check and detach */
     const tide_str *globs; /* table globs (`*`, `?`), any match; none: all tables */
     size_t glob_count;
+    void (*say)(const char *what); /* tells the user what prepare waits for; may be NULL */
     struct tide_waker *waker; /* woken when nobody wants what open and prepare wait for any more:
                                  they then return TIDE_CANCELLED soon; may be NULL */
 };

@@ -45,8 +45,8 @@ static tide_status drop(struct tide_pg_conn *conn, const char *name, bool *ret_h
 
 /* Making */
 
-/* Says who kept us waiting, where the server tells. */
-static tide_status fail_waiting(struct tide_pg_conn *conn, struct tide_error *err)
+/* The oldest transaction that a new slot waits for; false: none, or the server does not tell. */
+static bool find_oldest(struct tide_pg_conn *conn, char *ret_text, size_t size)
 {
     static const char sql[] =
         "SELECT 'transaction of process ' || pid || ' (' || application_name || ', '"
@@ -56,24 +56,39 @@ static tide_status fail_waiting(struct tide_pg_conn *conn, struct tide_error *er
         " FROM pg_catalog.pg_prepared_xacts ORDER BY 2 LIMIT 1";
     TIDE_CLEANUP(tide_pg_result_done) PGresult *result = NULL;
     struct tide_error ignored;
+    if (tide_pg_query(conn, sql, "look for open transactions", query_wait(), &result, &ignored) !=
+            TIDE_OK ||
+        PQntuples(result) != 1) {
+        return false;
+    }
+    (void)snprintf(ret_text, size,
+                   "PostgreSQL %s: the slot cannot be made before all open transactions that "
+                   "write have ended; the oldest is the %s, begun %s",
+                   conn->place, PQgetvalue(result, 0, 0), PQgetvalue(result, 0, 1));
+    return true;
+}
+
+/* Says who kept us waiting. */
+static tide_status fail_waiting(struct tide_pg_conn *conn, struct tide_error *err)
+{
+    char text[sizeof(err->message)];
     bool is_waiting = err->status == TIDE_CANCELLED || err->status == TIDE_TIMEOUT;
-    if (is_waiting &&
-        tide_pg_query(conn, sql, "look for open transactions", query_wait(), &result, &ignored) ==
-            TIDE_OK &&
-        PQntuples(result) == 1) {
-        return tide_fail(err, err->status,
-                         "PostgreSQL %s: the slot cannot be made before all open transactions that "
-                         "write have ended; the oldest is the %s, begun %s",
-                         conn->place, PQgetvalue(result, 0, 0), PQgetvalue(result, 0, 1));
+    if (is_waiting && find_oldest(conn, text, sizeof(text))) {
+        return tide_fail(err, err->status, "%s", text);
     }
     return err->status;
 }
 
-static tide_status make_slot(struct tide_pg_conn *conn, const char *name, struct tide_waker *waker,
-                             uint64_t *ret_lsn, struct tide_error *err)
+static tide_status make_slot(struct tide_pg_conn *conn, const char *name,
+                             const struct tide_pg_patience *patience, uint64_t *ret_lsn,
+                             struct tide_error *err)
 {
+    char text[512];
     struct tide_pg_wait wait = tide_pg_wait_for(CREATE_US);
-    wait.waker = waker;
+    wait.waker = patience->waker;
+    if (patience->say != NULL && find_oldest(conn, text, sizeof(text))) {
+        patience->say(text);
+    }
     if (tide_pg_slot_create(conn, name, wait, ret_lsn, err) != TIDE_OK) {
         return fail_waiting(conn, err);
     }
@@ -81,7 +96,8 @@ static tide_status make_slot(struct tide_pg_conn *conn, const char *name, struct
 }
 
 tide_status tide_pg_prepare_new(struct tide_pg_conn *conn, const char *name,
-                                const struct tide_pg_tables *tables, struct tide_waker *waker,
+                                const struct tide_pg_tables *tables,
+                                const struct tide_pg_patience *patience,
                                 struct tide_pg_state *ret_state, struct tide_error *err)
 {
     struct tide_pg_server server;
@@ -98,7 +114,7 @@ tide_status tide_pg_prepare_new(struct tide_pg_conn *conn, const char *name,
     }
     TIDE_TRY(drop(conn, name, &had_slot, &had_publication, err));
     TIDE_TRY(tide_pg_publication_create(conn, name, tables, query_wait(), err));
-    TIDE_TRY(make_slot(conn, name, waker, &state.consistent_lsn, err));
+    TIDE_TRY(make_slot(conn, name, patience, &state.consistent_lsn, err));
     state.system_identifier = server.system_identifier;
     state.timeline = server.timeline;
     (void)snprintf(state.slot, sizeof(state.slot), "%s", name);

@@ -11,14 +11,21 @@
 #include "source/postgres/pg_setup.h"
 #include "source/postgres/pg_state.h"
 
+/* Making a slot waits for transactions that write: who ends the wait, and who is told of it. */
+struct tide_pg_patience {
+    struct tide_waker *waker;      /* may be NULL */
+    void (*say)(const char *what); /* may be NULL */
+};
+
 /**
  * Removes what an earlier attempt under `name` left, then makes the publication and the slot; a
  * slot that cannot be made leaves a publication, which the next attempt removes.
  * Errors: TIDE_UNSUPPORTED a standby; TIDE_TIMEOUT transactions that write did not end, or
- * TIDE_CANCELLED `waker` (may be NULL) was woken before, both naming the oldest; of pg_setup.h.
+ * TIDE_CANCELLED the waker was woken before, both naming the oldest; of pg_setup.h.
  */
 tide_status tide_pg_prepare_new(struct tide_pg_conn *conn, const char *name,
-                                const struct tide_pg_tables *tables, struct tide_waker *waker,
+                                const struct tide_pg_tables *tables,
+                                const struct tide_pg_patience *patience,
                                 struct tide_pg_state *ret_state, struct tide_error *err);
 
 /** TIDE_STALE unless server, slot, publication and log are those of `state` at `position`, and the

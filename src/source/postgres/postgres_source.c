@@ -214,8 +214,10 @@ static tide_status make_or_find(struct tide_source *source, const tide_str *save
                                 struct tide_error *err)
 {
     if (saved_state == NULL) {
-        return tide_pg_prepare_new(source->conn, source->name, &source->tables,
-                                   source->options.waker, ret_state, err);
+        struct tide_pg_patience patience = {.waker = source->options.waker,
+                                            .say = source->options.say};
+        return tide_pg_prepare_new(source->conn, source->name, &source->tables, &patience,
+                                   ret_state, err);
     }
     struct tide_pg_state saved;
     TIDE_TRY(tide_pg_state_read(*saved_state, &saved, err));
