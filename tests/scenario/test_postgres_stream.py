@@ -494,7 +494,7 @@ def test_start_that_waits_for_an_old_transaction_can_be_stopped_and_says_which(s
     session.query("BEGIN; INSERT INTO t VALUES (2, 'open')")
     process = start("copy", pg.url(), "file:out.ndjson", "--state", "state")
     process.wait_until(lambda: pg.server.slots(pg.name), what="the slot")
-    time.sleep(0.3)
+    process.wait_for_line(rf"the oldest is the transaction of process {session.pid} ")
     result = process.interrupt(5).check(1)
     assert f"transaction of process {session.pid} (old one, idle in transaction)" in result.err
     assert pg.server.slots(pg.name) == []

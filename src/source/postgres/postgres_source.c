@@ -57,6 +57,7 @@ static void copy_options(struct tide_source *source, const struct tide_source_op
         .pipeline = tide_arena_str(arena, options->pipeline),
         .globs = globs,
         .glob_count = options->glob_count,
+        .say = options->say,
         .waker = options->waker,
     };
     tide_pg_ours_name(options->pipeline, source->name);
