@@ -44,8 +44,9 @@ static const struct argp parser = {
     .options = option_table,
     .parser = parse_option,
     .args_doc = "FILE|SOURCE",
-    .doc = "Removes from SOURCE what copies have put there (triggers, change log). A copy that "
-           "still follows it stops; its state cannot be gone on from afterwards.\v"
+    .doc = "Removes from SOURCE what copies have put there (SQLite: triggers, change log; "
+           "PostgreSQL: publication, replication slot). A copy that still follows an SQLite file "
+           "stops; a slot in use is left alone. A state cannot be gone on from afterwards.\v"
            "FILE is a configuration: its name ends in .yaml or .yml. Then only what its pipeline "
            "has put there is removed, and its next run starts anew.",
 };
