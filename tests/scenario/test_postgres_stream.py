@@ -515,3 +515,19 @@ def test_stopped_while_it_connects_is_no_failure(start, pg, proxy_to):
         time.sleep(0.5)
         result = process.interrupt(5).check(code)
         assert "stopped while it began" in result.err
+
+
+def test_detach_leaves_a_slot_in_use_alone_and_takes_the_rest(follow, run, pg, out):
+    plain_table(pg)
+    process = follow()
+    slot, = pg.server.slots(pg.name)
+    other = f"tidemark_left_{pg.name}"
+    pg.query(f"CREATE PUBLICATION {other} FOR TABLE t")
+    pg.query(f"SELECT pg_create_logical_replication_slot('{other}', 'pgoutput')")
+    result = run("detach", pg.url())
+    assert f"removed replication slot {other}" in result.out
+    assert f"removed publication {other}" in result.out
+    assert slot in result.out + result.err and pg.server.slots(pg.name) == [slot]
+    assert pg.server.publications(pg.name) == [slot]
+    marked(process, pg, out)
+    process.interrupt().check()

@@ -8,6 +8,7 @@
 
 #define CREATE_US ((int64_t)600000000) /* waits for transactions that write */
 #define FREE_US   ((int64_t)10000000)  /* until the server notices that a follower is gone */
+#define LEFT_US   ((int64_t)3000000)   /* the same, where it may well be that one still follows */
 #define LOOK_US   50000
 
 #define WAYS_ON                                                                                    \
@@ -34,11 +35,11 @@ static tide_status look_until_free(struct tide_pg_conn *conn, const char *name, 
 }
 
 /* The slot first: a publication that is missing would break whoever still reads the slot. */
-static tide_status drop(struct tide_pg_conn *conn, const char *name, bool *ret_had_slot,
-                        bool *ret_had_publication, struct tide_error *err)
+static tide_status drop(struct tide_pg_conn *conn, const char *name, int64_t patience_us,
+                        bool *ret_had_slot, bool *ret_had_publication, struct tide_error *err)
 {
     struct tide_pg_slot slot;
-    TIDE_TRY(look_until_free(conn, name, FREE_US, &slot, err));
+    TIDE_TRY(look_until_free(conn, name, patience_us, &slot, err));
     TIDE_TRY(tide_pg_slot_drop(conn, name, query_wait(), ret_had_slot, err));
     return tide_pg_publication_drop(conn, name, query_wait(), ret_had_publication, err);
 }
@@ -112,7 +113,7 @@ tide_status tide_pg_prepare_new(struct tide_pg_conn *conn, const char *name,
             "transactions run; follow its primary",
             conn->place);
     }
-    TIDE_TRY(drop(conn, name, &had_slot, &had_publication, err));
+    TIDE_TRY(drop(conn, name, FREE_US, &had_slot, &had_publication, err));
     TIDE_TRY(tide_pg_publication_create(conn, name, tables, query_wait(), err));
     TIDE_TRY(make_slot(conn, name, patience, &state.consistent_lsn, err));
     state.system_identifier = server.system_identifier;
@@ -272,13 +273,13 @@ static void say(struct tide_findings *findings, const char *what, const char *na
     tide_findings_add(findings, false, tide_buf_str(&text), TIDE_STR(""));
 }
 
-static tide_status drop_one(struct tide_pg_conn *conn, const char *name,
+static tide_status drop_one(struct tide_pg_conn *conn, const char *name, int64_t patience_us,
                             struct tide_findings *findings, bool *ret_was_there,
                             struct tide_error *err)
 {
     bool had_slot = false;
     bool had_publication = false;
-    tide_status status = drop(conn, name, &had_slot, &had_publication, err);
+    tide_status status = drop(conn, name, patience_us, &had_slot, &had_publication, err);
     if (had_slot) {
         say(findings, "removed replication slot", name);
     }
@@ -287,6 +288,17 @@ static tide_status drop_one(struct tide_pg_conn *conn, const char *name,
     }
     *ret_was_there = had_slot || had_publication;
     return status;
+}
+
+/* A publication and a slot of one name are one thing. */
+static bool is_repeated(const struct tide_pg_leftover *items, size_t index)
+{
+    for (size_t i = 0; i < index; i++) {
+        if (strcmp(items[i].name, items[index].name) == 0) {
+            return true;
+        }
+    }
+    return false;
 }
 
 static tide_status drop_all(struct tide_pg_conn *conn, struct tide_findings *findings,
@@ -298,7 +310,10 @@ static tide_status drop_all(struct tide_pg_conn *conn, struct tide_findings *fin
     TIDE_TRY(tide_pg_leftovers_read(conn, query_wait(), &arena, &items, &count, err));
     for (size_t i = 0; i < count; i++) {
         bool was_there = false;
-        tide_status status = drop_one(conn, items[i].name, findings, &was_there, err);
+        if (is_repeated(items, i)) {
+            continue;
+        }
+        tide_status status = drop_one(conn, items[i].name, LEFT_US, findings, &was_there, err);
         if (status == TIDE_INVALID) { /* in use: the others can go all the same */
             tide_findings_add(findings, true, tide_str_from(err->message), TIDE_STR(""));
         } else {
@@ -317,7 +332,7 @@ tide_status tide_pg_detach(struct tide_pg_conn *conn, tide_str pipeline,
     char name[TIDE_PG_NAME_SIZE];
     bool was_there = false;
     tide_pg_ours_name(pipeline, name);
-    TIDE_TRY(drop_one(conn, name, findings, &was_there, err));
+    TIDE_TRY(drop_one(conn, name, FREE_US, findings, &was_there, err));
     if (!was_there) {
         say(findings, "there was neither a slot nor a publication", name);
     }
