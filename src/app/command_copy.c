@@ -180,6 +180,7 @@ int tide_command_copy(int argc, char **argv)
         .command = "copy",
         .source = tide_buf_cstr(&shown),
         .sink = command.sink,
+        .sink_count = 1,
         .state_dir = tide_buf_cstr(&state_dir),
         .is_following = command.is_following,
         .is_keeping = command.is_keeping,

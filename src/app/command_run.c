@@ -84,6 +84,7 @@ int tide_command_run(int argc, char **argv)
         .configuration = command.file,
         .source = config.source_shown.ptr,
         .sink = tide_buf_cstr(&sinks),
+        .sink_count = config.sink_count,
         .state_dir = config.state_dir,
         .is_following = true,
         .to = config.writes_standard_output ? stderr : stdout,

@@ -68,9 +68,13 @@ static void say_summary(const struct tide_copy_report *report, tide_status statu
     tide_format_count(changes, report->counts.changes);
     tide_format_bytes(bytes, report->counts.bytes);
     tide_format_duration(duration, report->duration_us);
-    (void)fprintf(report->to, "%s: %llu tables, %s rows, %s stubs, %s changes, %s in %s\n",
-                  verdict(report, status), (unsigned long long)report->tables, rows, stubs, changes,
-                  bytes, duration);
+    char sinks[32] = "";
+    if (report->sink_count > 1) {
+        (void)snprintf(sinks, sizeof(sinks), " to %zu sinks", report->sink_count);
+    }
+    (void)fprintf(report->to, "%s: %llu tables%s, %s rows, %s stubs, %s changes, %s in %s\n",
+                  verdict(report, status), (unsigned long long)report->tables, sinks, rows, stubs,
+                  changes, bytes, duration);
 }
 
 static void say_what_is_left(const struct tide_copy_report *report)

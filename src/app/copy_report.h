@@ -9,7 +9,8 @@ struct tide_copy_report {
     const char *command;       /* "copy" or "run" */
     const char *configuration; /* its file; NULL: none */
     const char *source;        /* as the user wrote them */
-    const char *sink;
+    const char *sink;          /* or the names of several */
+    size_t sink_count;
     const char *state_dir;
     bool is_following;
     bool is_keeping; /* a complete one-shot copy leaves its things in the source */

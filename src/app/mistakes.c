@@ -11,6 +11,21 @@ void tide_mistakes_done(struct tide_mistakes *mistakes)
     mistakes->count = 0;
 }
 
+/* Whole characters, none of them a control character: a terminal shows it. */
+static tide_str made_plain(char *text)
+{
+    tide_str plain = tide_str_of(text, tide_str_utf8_valid_prefix(tide_str_from(text)));
+    for (size_t i = 0; i < plain.len; i++) {
+        unsigned char c = (unsigned char)text[i];
+        bool is_c1 = c == 0xc2 && (unsigned char)text[i + 1] < 0xa0;
+        if (c < 0x20 || c == 0x7f || is_c1) {
+            text[i] = '?';
+            text[i + is_c1] = '?'; /* U+0080 to U+009F have two bytes */
+        }
+    }
+    return plain;
+}
+
 void tide_mistakes_add(struct tide_mistakes *mistakes, struct tide_yaml_mark mark, const char *fmt,
                        ...)
 {
@@ -23,7 +38,7 @@ void tide_mistakes_add(struct tide_mistakes *mistakes, struct tide_yaml_mark mar
     (void)vsnprintf(text, sizeof(text), fmt, args);
     va_end(args);
     mistakes->list[mistakes->count - 1] = (struct tide_mistake){
-        .mark = mark, .text = tide_arena_str(&mistakes->arena, tide_str_from(text))};
+        .mark = mark, .text = tide_arena_str(&mistakes->arena, made_plain(text))};
 }
 
 static bool is_before(const struct tide_mistake *a, const struct tide_mistake *b)
@@ -69,11 +84,6 @@ void tide_mistake_quote(struct tide_buf *buf, tide_str text)
         shown.len = tide_str_utf8_valid_prefix(shown);
     }
     tide_buf_append_char(buf, '"');
-    for (size_t i = 0; i < shown.len; i++) {
-        unsigned char c = (unsigned char)shown.ptr[i];
-        bool is_c1 = c == 0xc2 && i + 1 < shown.len && (unsigned char)shown.ptr[i + 1] < 0xa0;
-        tide_buf_append_char(buf, c < 0x20 || c == 0x7f || is_c1 ? '?' : shown.ptr[i]);
-        i += is_c1; /* U+0080 to U+009F have two bytes */
-    }
+    tide_buf_append_str(buf, shown);
     tide_buf_append_str(buf, shown.len < text.len ? TIDE_STR("…\"") : TIDE_STR("\""));
 }

@@ -20,7 +20,8 @@ struct tide_mistakes {
 /** Frees what it holds; `{0}` holds nothing. For TIDE_CLEANUP too. */
 void tide_mistakes_done(struct tide_mistakes *mistakes);
 
-/** Adds one: what is wrong, and behind a semicolon what was meant or what mends it. */
+/** Adds one: what is wrong, and behind a semicolon what was meant or what mends it. Control
+ * characters become question marks. */
 void tide_mistakes_add(struct tide_mistakes *mistakes, struct tide_yaml_mark mark, const char *fmt,
                        ...) TIDE_PRINTF(3, 4);
 
@@ -28,5 +29,5 @@ void tide_mistakes_add(struct tide_mistakes *mistakes, struct tide_yaml_mark mar
 void tide_mistakes_print(const struct tide_mistakes *mistakes, const char *file,
                          struct tide_buf *buf);
 
-/** Appends `"text"`, cut after some sixty bytes, without control characters. */
+/** Appends `"text"`, cut after some sixty bytes. */
 void tide_mistake_quote(struct tide_buf *buf, tide_str text);

@@ -157,11 +157,8 @@ static tide_status note_anchor(struct parse *parse, tide_str name,
 
 static tide_status refuse_tag(const yaml_char_t *tag, struct tide_error *err)
 {
-    if (tag != NULL) {
-        return tide_fail(err, TIDE_INVALID, "a tag (%.60s) means nothing here; leave it out",
-                         (const char *)tag);
-    }
-    return TIDE_OK;
+    return tag == NULL ? TIDE_OK
+                       : tide_fail(err, TIDE_INVALID, "a tag means nothing here; leave it out");
 }
 
 static tide_status take_text(struct parse *parse, const yaml_event_t *event, struct tide_error *err)

@@ -244,6 +244,36 @@ static tide_status open_dead_letters(struct tide_pipeline *pipeline, struct tide
         pipeline->options.source_ops->position_kind, &pipeline->dead_letters, err);
 }
 
+/* A table that came, or was chosen, after the pipeline began has no copy. Nobody may believe that
+ * it has. */
+static void note_left_out(const struct tide_pipeline *pipeline, struct tide_buf *notes)
+{
+    for (size_t i = 0; i < pipeline->table_count; i++) {
+        tide_str store = pipeline->tables[i];
+        size_t with_copy = 0;
+        for (size_t k = 0; k < pipeline->end_count; k++) {
+            unsigned lane = pipeline->ends[k].lane;
+            with_copy += !tide_ingest_is_seeded(pipeline->ingest, lane) ||
+                         tide_ingest_is_copy_over(pipeline->ingest, store, lane);
+        }
+        if (with_copy < pipeline->end_count) {
+            tide_buf_printf(notes,
+                            "table %.*s is not copied: it was not there, or not chosen, when the "
+                            "pipeline began; start anew with another state directory to copy it\n",
+                            TIDE_STR_ARG(store));
+        }
+    }
+}
+
+static tide_status load_ingest(struct tide_pipeline *pipeline,
+                               const struct tide_checkpoint *checkpoint, struct tide_buf *notes,
+                               struct tide_error *err)
+{
+    TIDE_TRY(tide_ingest_load(pipeline->ingest, checkpoint, err));
+    note_left_out(pipeline, notes);
+    return TIDE_OK;
+}
+
 static tide_status open_parts(struct tide_pipeline *pipeline, struct tide_buf *notes,
                               struct tide_error *err)
 {
@@ -259,7 +289,7 @@ static tide_status open_parts(struct tide_pipeline *pipeline, struct tide_buf *n
         TIDE_TRY(open_sinks(pipeline, &checkpoint, err));
     }
     make_ingest(pipeline);
-    return was_found ? tide_ingest_load(pipeline->ingest, &checkpoint, err) : TIDE_OK;
+    return was_found ? load_ingest(pipeline, &checkpoint, notes, err) : TIDE_OK;
 }
 
 tide_status tide_pipeline_open(const struct tide_pipeline_options *options,

@@ -210,7 +210,7 @@ static const struct {
     {OK "state: '${file:/tide/is/not/there}'\n",
      "a.yaml:4:8: state: cannot open /tide/is/not/there: No such file or directory\n"},
     {OK "\"a\\u009b\\e[31m\": 1\n",
-     "a.yaml:4:1: a configuration has no key \"a??[31m\"; it has name, source, tables, sinks, "
+     "a.yaml:4:1: a configuration has no key \"a???[31m\"; it has name, source, tables, sinks, "
      "snapshot, stream, limits, state, dead_letters\n"},
 };
 
