@@ -7,7 +7,7 @@ import sqlite3
 import time
 
 import pytest
-from support import frames, shop
+from support import frames, pg_tables, pg_writers, shop
 from support.process import ROOT, soak
 
 TABLES = ["customers", "order_items", "orders", "products", "sessions"]
@@ -225,6 +225,39 @@ def test_two_pipelines_on_one_database_know_nothing_of_each_other(run, start, da
     with sqlite3.connect(database) as db:
         assert db.execute("SELECT count(*) FROM sqlite_schema WHERE name LIKE '%tidemark%'"
                           ).fetchone() == (0,)
+
+
+def test_run_of_a_postgres_database_killed_and_edited(run, start, pg, tmp_path, rng):
+    """Beside writers: kills, a sink added between them, the end of it all by detach."""
+    def write(*sinks):
+        (tmp_path / "pg.yaml").write_text(
+            "name: pg\nsource: ${URL}\nsnapshot: {chunk_rows: 20}\nsinks: "
+            + "{" + ", ".join(f"{sink}: 'file:{sink}.ndjson'" for sink in sinks) + "}\n")
+
+    def last_change_is_there():
+        return all(path.exists() and b"the last one" in path.read_bytes()[-200000:]
+                   and ends([path]) >= 7 for path in paths)
+    environment = {"URL": pg.url()}
+    paths = [tmp_path / "one.ndjson", tmp_path / "two.ndjson"]
+    pg_writers.make_tables(pg.session())
+    pg.query("CREATE TABLE marks (id int PRIMARY KEY, v text)")
+    with pg_writers.Writers(pg.server, pg.name, rng) as writers:
+        for sinks in [["one"], ["one"], ["one", "two"], ["one", "two"]]:
+            write(*sinks)
+            process = start("run", "pg.yaml", env=environment)
+            time.sleep(rng.uniform(0.3, 1.0))
+            assert process.running(), process.err()
+            process.kill()
+        assert writers.stop() > 0
+    process = start("run", "pg.yaml", env=environment)
+    pg.query("INSERT INTO marks VALUES (1, 'the last one')")
+    process.wait_until(last_change_is_there, 60, what="the last change in both")
+    assert "${URL} to one and two: going on" in process.interrupt().check().err
+    for path in paths:
+        pg_tables.check(pg, path)
+    run("verify", *paths).check()
+    run("detach", "pg.yaml", env=environment).check()
+    assert pg.server.slots(pg.name) == pg.server.publications(pg.name) == []
 
 
 def test_second_run_of_a_configuration_is_refused(run, start, database, tmp_path):
