@@ -29,16 +29,15 @@ static tide_str made_plain(char *text)
 void tide_mistakes_add(struct tide_mistakes *mistakes, struct tide_yaml_mark mark, const char *fmt,
                        ...)
 {
-    char text[512];
+    char text[512] = {0};
     va_list args;
-    if (mistakes->count++ >= TIDE_MISTAKES_MAX) {
-        return;
-    }
     va_start(args, fmt);
     (void)vsnprintf(text, sizeof(text), fmt, args);
     va_end(args);
-    mistakes->list[mistakes->count - 1] = (struct tide_mistake){
-        .mark = mark, .text = tide_arena_str(&mistakes->arena, made_plain(text))};
+    if (mistakes->count++ < TIDE_MISTAKES_MAX) {
+        mistakes->list[mistakes->count - 1] = (struct tide_mistake){
+            .mark = mark, .text = tide_arena_str(&mistakes->arena, made_plain(text))};
+    }
 }
 
 static bool is_before(const struct tide_mistake *a, const struct tide_mistake *b)

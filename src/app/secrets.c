@@ -43,12 +43,11 @@ static tide_status append_variable(tide_str name, struct tide_buf *value, struct
     return TIDE_OK;
 }
 
-static void trim_line_end(struct tide_buf *value)
+static tide_str without_line_end(tide_str text)
 {
-    if (value->len > 0 && value->ptr[value->len - 1] == '\n') {
-        value->len--;
-        value->len -= value->len > 0 && value->ptr[value->len - 1] == '\r';
-    }
+    text.len -= tide_str_ends_with(text, TIDE_STR("\n"));
+    text.len -= tide_str_ends_with(text, TIDE_STR("\r"));
+    return text;
 }
 
 static tide_status append_file(tide_str path, const char *dir, struct tide_buf *value,
@@ -67,10 +66,10 @@ static tide_status append_file(tide_str path, const char *dir, struct tide_buf *
         struct tide_error why = *err;
         return tide_fail(err, TIDE_INVALID, "%s", why.message);
     }
-    if (memchr(value->ptr == NULL ? "" : value->ptr, '\0', value->len) != NULL) {
+    if (value->len > 0 && memchr(value->ptr, '\0', value->len) != NULL) {
         return tide_fail(err, TIDE_INVALID, "%s has a NUL byte in it", tide_buf_cstr(&whole));
     }
-    trim_line_end(value);
+    value->len = without_line_end(tide_buf_str(value)).len;
     return TIDE_OK;
 }
 

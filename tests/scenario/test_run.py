@@ -74,6 +74,7 @@ def check_equal(run, database, tmp_path, places, snapshots=1):
 def finish(start, database, tmp_path, places, file="shop.yaml"):
     """Runs until everything is copied and the newest change has come, then stops in order."""
     process = start("run", file)
+    process.wait_for_line("; state in ")  # what a killed run had not held is cut away by then
     mark = add_mark(database)
     wait_for_ends(process, tmp_path, places)
     wait_for(process, tmp_path, places, mark)
@@ -154,6 +155,7 @@ def test_sink_that_comes_back_is_copied_again_where_it_may_append(run, start, da
     assert "existing: append" in result.err
     configure(tmp_path, {**THREE, "each": "{place: file:each/, existing: append}"})
     process = start("run", "shop.yaml")
+    process.wait_for_line("; state in ")
     wait_for_ends(process, tmp_path, ["file:each/"], 10)
     wait_for(process, tmp_path, ["file:all.ndjson", "file:each/"], add_mark(database))
     process.terminate().check()
@@ -250,6 +252,7 @@ def test_run_of_a_postgres_database_killed_and_edited(run, start, pg, tmp_path, 
             process.kill()
         assert writers.stop() > 0
     process = start("run", "pg.yaml", env=environment)
+    process.wait_for_line("; state in ")
     pg.query("INSERT INTO marks VALUES (1, 'the last one')")
     process.wait_until(last_change_is_there, 60, what="the last change in both")
     assert "${URL} to one and two: going on" in process.interrupt().check().err
