@@ -1,7 +1,7 @@
 """tidemark run: a configuration's sinks, beside writers, killed, resumed, edited between runs."""
 
 import json
-import pathlib
+import re
 import shutil
 import sqlite3
 import time
@@ -71,18 +71,31 @@ def check_equal(run, database, tmp_path, places, snapshots=1):
         run("verify", *paths_of(tmp_path, place)).check()
 
 
-def finish(start, database, tmp_path, places, file="shop.yaml"):
+def finish(start, run, database, tmp_path, places, name="shop"):
     """Runs until everything is copied and the newest change has come, then stops in order."""
-    process = start("run", file)
-    process.wait_for_line("; state in ")  # what a killed run had not held is cut away by then
+    process = start("run", f"{name}.yaml")
+    process.wait_for_line("; state in ")
     mark = add_mark(database)
-    wait_for_ends(process, tmp_path, places)
+    # ends alone do not tell: what was held and not yet in a checkpoint is copied again
+    text = (tmp_path / f"{name}.yaml").read_text().partition("sinks:\n")[2]
+    sinks = re.findall(r"^  (\w+):", re.split(r"^\S", text, flags=re.M)[0], re.M)
+    process.wait_until(lambda: is_copied(run, name, sinks), 60, "all sinks to have their copies")
     wait_for(process, tmp_path, places, mark)
     return process.terminate().check()
 
 
-def checkpoint(run, state=".tidemark/shop"):
-    return json.loads(run("checkpoint", "show", "--json", state).check().out)["tidemark"]
+def checkpoint(run, name="shop"):
+    shown = run("checkpoint", "show", "--json", f".tidemark/{name}").check().out
+    return json.loads(shown)["tidemark"]
+
+
+def is_copied(run, name, sinks):
+    """Whether the newest checkpoint has these sinks, and a copy of all tables for each."""
+    result = run("checkpoint", "show", "--json", f".tidemark/{name}")
+    if result.code != 0:
+        return False  # there is none yet
+    found = {sink["name"]: sink["seeded"] for sink in json.loads(result.out)["tidemark"]["sinks"]}
+    return found == dict.fromkeys(sinks, True)
 
 
 def test_run_killed_at_random_brings_every_sink_the_same(run, start, database, tmp_path, rng):
@@ -93,7 +106,7 @@ def test_run_killed_at_random_brings_every_sink_the_same(run, start, database, t
             time.sleep(rng.uniform(0.02, 0.5))
             process.kill()
         assert writer.stop() > 0
-    result = finish(start, database, tmp_path, ["file:all.ndjson", "file:each/"])
+    result = finish(start, run, database, tmp_path, ["file:all.ndjson", "file:each/"])
     assert "sqlite:shop.db to all, each and nowhere: going on" in result.err
     assert "tidemark detach shop.yaml" in result.err
     check_equal(run, database, tmp_path, ["file:all.ndjson", "file:each/"])
@@ -104,7 +117,7 @@ def test_run_killed_at_random_brings_every_sink_the_same(run, start, database, t
 def test_sink_that_is_added_gets_its_own_copy_and_no_other_is_made(run, start, database, tmp_path,
                                                                    rng):
     configure(tmp_path, {"all": "file:all.ndjson"})
-    finish(start, database, tmp_path, ["file:all.ndjson"])
+    finish(start, run, database, tmp_path, ["file:all.ndjson"])
     with shop.Writer(database, seed=rng.randrange(1000), per_second=200) as writer:
         configure(tmp_path, THREE, more="snapshot: {chunk_rows: 300}\n")
         for _ in range(3):
@@ -112,17 +125,17 @@ def test_sink_that_is_added_gets_its_own_copy_and_no_other_is_made(run, start, d
             time.sleep(rng.uniform(0.05, 0.3))
             process.kill()
         assert writer.stop() > 0
-    finish(start, database, tmp_path, ["file:all.ndjson", "file:each/"])
+    finish(start, run, database, tmp_path, ["file:all.ndjson", "file:each/"])
     check_equal(run, database, tmp_path, ["file:all.ndjson", "file:each/"])
     assert ends([tmp_path / "all.ndjson"]) == 5
 
 
 def test_sink_that_is_removed_counts_no_longer(run, start, database, tmp_path):
     configure(tmp_path, THREE)
-    finish(start, database, tmp_path, ["file:all.ndjson", "file:each/"])
+    finish(start, run, database, tmp_path, ["file:all.ndjson", "file:each/"])
     before = {path: path.read_bytes() for path in paths_of(tmp_path, "file:each/")}
     configure(tmp_path, {"all": "file:all.ndjson"})
-    finish(start, database, tmp_path, ["file:all.ndjson"])
+    finish(start, run, database, tmp_path, ["file:all.ndjson"])
     assert {path: path.read_bytes() for path in paths_of(tmp_path, "file:each/")} == before
     assert [s["name"] for s in checkpoint(run)["sinks"]] == ["all"]
     check_equal(run, database, tmp_path, ["file:all.ndjson"])
@@ -141,15 +154,15 @@ def test_sink_that_is_removed_while_it_is_copied_does_not_hold_the_others(run, s
     wait_for(process, tmp_path, ["file:all.ndjson"], b'"kind":"row"')
     process.kill()
     configure(tmp_path, {"all": "file:all.ndjson"})
-    finish(start, database, tmp_path, ["file:all.ndjson"])
+    finish(start, run, database, tmp_path, ["file:all.ndjson"])
     check_equal(run, database, tmp_path, ["file:all.ndjson"])
 
 
 def test_sink_that_comes_back_is_copied_again_where_it_may_append(run, start, database, tmp_path):
     configure(tmp_path, THREE)
-    finish(start, database, tmp_path, ["file:all.ndjson", "file:each/"])
+    finish(start, run, database, tmp_path, ["file:all.ndjson", "file:each/"])
     configure(tmp_path, {"all": "file:all.ndjson"})
-    finish(start, database, tmp_path, ["file:all.ndjson"])
+    finish(start, run, database, tmp_path, ["file:all.ndjson"])
     configure(tmp_path, THREE)
     result = run("run", "shop.yaml").check(2)
     assert "existing: append" in result.err
@@ -165,7 +178,7 @@ def test_sink_that_comes_back_is_copied_again_where_it_may_append(run, start, da
 
 def test_new_sink_does_not_take_over_what_is_not_its_own(run, start, database, tmp_path):
     configure(tmp_path, {"all": "file:all.ndjson"})
-    finish(start, database, tmp_path, ["file:all.ndjson"])
+    finish(start, run, database, tmp_path, ["file:all.ndjson"])
     (tmp_path / "precious.ndjson").write_text("mine\n")
     configure(tmp_path, {"all": "file:all.ndjson", "new": "file:precious.ndjson"})
     result = run("run", "shop.yaml").check(2)
@@ -173,13 +186,13 @@ def test_new_sink_does_not_take_over_what_is_not_its_own(run, start, database, t
     assert (tmp_path / "precious.ndjson").read_text() == "mine\n"
     configure(tmp_path, {"all": "file:all.ndjson",
                          "new": "{place: file:precious.ndjson, existing: overwrite}"})
-    finish(start, database, tmp_path, ["file:all.ndjson", "file:precious.ndjson"])
+    finish(start, run, database, tmp_path, ["file:all.ndjson", "file:precious.ndjson"])
     check_equal(run, database, tmp_path, ["file:all.ndjson", "file:precious.ndjson"])
 
 
 def test_sink_with_another_place_is_not_taken_for_the_old_one(run, start, database, tmp_path):
     configure(tmp_path, {"all": "file:all.ndjson"})
-    finish(start, database, tmp_path, ["file:all.ndjson"])
+    finish(start, run, database, tmp_path, ["file:all.ndjson"])
     configure(tmp_path, {"all": "file:other.ndjson"})
     result = run("run", "shop.yaml").check(3)
     assert "has no record of what it holds" in result.err
@@ -221,7 +234,7 @@ def test_two_pipelines_on_one_database_know_nothing_of_each_other(run, start, da
     processes[1].terminate().check()
     check_equal(run, database, tmp_path, ["file:b.ndjson"])
     run("detach", "two.yaml").check()
-    finish(start, database, tmp_path, ["file:a.ndjson"], "one.yaml")
+    finish(start, run, database, tmp_path, ["file:a.ndjson"], "one")
     check_equal(run, database, tmp_path, ["file:a.ndjson"])
     run("detach", "one.yaml").check()
     with sqlite3.connect(database) as db:
@@ -253,6 +266,7 @@ def test_run_of_a_postgres_database_killed_and_edited(run, start, pg, tmp_path, 
         assert writers.stop() > 0
     process = start("run", "pg.yaml", env=environment)
     process.wait_for_line("; state in ")
+    process.wait_until(lambda: is_copied(run, "pg", ["one", "two"]), 60, "all sinks to have their copies")
     pg.query("INSERT INTO marks VALUES (1, 'the last one')")
     process.wait_until(last_change_is_there, 60, what="the last change in both")
     assert "${URL} to one and two: going on" in process.interrupt().check().err
@@ -289,11 +303,11 @@ def test_run_from_another_folder_finds_what_the_file_names(run, start, database,
 def test_detach_ends_a_pipeline_and_its_next_run_starts_anew(run, start, database, tmp_path):
     configure(tmp_path, {"all": "file:all.ndjson"})
     assert "was never run" in run("detach", "shop.yaml").check().out
-    finish(start, database, tmp_path, ["file:all.ndjson"])
+    finish(start, run, database, tmp_path, ["file:all.ndjson"])
     assert "removed" in run("detach", "shop.yaml").check().out
     assert "existing: overwrite" in run("run", "shop.yaml").check(2).err
     configure(tmp_path, {"all": "{place: file:all.ndjson, existing: overwrite}"})
-    finish(start, database, tmp_path, ["file:all.ndjson"])
+    finish(start, run, database, tmp_path, ["file:all.ndjson"])
     check_equal(run, database, tmp_path, ["file:all.ndjson"])
 
 
@@ -341,8 +355,7 @@ def test_secrets_are_used_and_never_shown(run, tmp_path):
 
 
 def test_example_runs(run, start, database, tmp_path):
-    for name in ("shop.yaml",):
-        shutil.copy(pathlib.Path(ROOT) / "examples" / name, tmp_path)
+    shutil.copy(ROOT / "examples" / "shop.yaml", tmp_path)
     run("check", "shop.yaml").check()
-    finish(start, database, tmp_path, ["file:shop.ndjson", "file:shop-tables/"])
+    finish(start, run, database, tmp_path, ["file:shop.ndjson", "file:shop-tables/"])
     check_equal(run, database, tmp_path, ["file:shop.ndjson", "file:shop-tables/"])
