@@ -4,6 +4,7 @@ import json
 import re
 import shutil
 import sqlite3
+import subprocess
 import time
 
 import pytest
@@ -112,6 +113,33 @@ def test_run_killed_at_random_brings_every_sink_the_same(run, start, database, t
     check_equal(run, database, tmp_path, ["file:all.ndjson", "file:each/"])
     assert {s["name"]: s["seeded"] for s in checkpoint(run)["sinks"]} == \
         {"all": True, "each": True, "nowhere": True}
+
+
+def test_sink_that_nobody_reads_holds_up_no_other(program, database, tmp_path):
+    """Standard output is a pipe; the file is whole, and current, before anybody reads from it."""
+    configure(tmp_path, {"all": "file:all.ndjson", "stream": '"-"'})
+    process = subprocess.Popen([program, "run", "--quiet", "shop.yaml"], cwd=tmp_path,
+                               stdout=subprocess.PIPE, stderr=subprocess.DEVNULL)
+    try:
+        path = tmp_path / "all.ndjson"
+        deadline = time.monotonic() + 30
+        while not path.exists() or ends([path]) < 5:
+            assert time.monotonic() < deadline and process.poll() is None
+            time.sleep(0.01)
+        mark = add_mark(database)
+        while mark not in path.read_bytes()[-2000:]:
+            assert time.monotonic() < deadline and process.poll() is None
+            time.sleep(0.01)
+        lines = 0
+        for line in process.stdout:
+            lines += 1
+            if mark in line:
+                break
+        assert lines == path.read_bytes().count(b"\n")
+    finally:
+        process.kill()
+        process.wait()
+        process.stdout.close()
 
 
 def test_sink_that_is_added_gets_its_own_copy_and_no_other_is_made(run, start, database, tmp_path,
