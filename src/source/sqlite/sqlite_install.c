@@ -12,8 +12,8 @@ struct install {
     struct tide_arena arena;
     struct tide_sqlite_present present; /* triggers before anything is made */
     struct tide_sqlite_tables *tables;  /* those that can be followed */
-    int64_t last;          /* the log's last id: no marks come while we hold the lock */
-    const char *source_id; /* of a first installation; NULL: random */
+    int64_t last;       /* the log's last id: no marks come while we hold the lock */
+    const char *new_id; /* of the source, when it gets one; NULL: random */
 };
 
 static void install_done(struct install *install)
@@ -39,17 +39,30 @@ static tide_status make_tables(sqlite3 *db, struct tide_error *err)
                             err);
 }
 
+/* The id that we were opened with is no new one when it is the emptied log's. */
+static tide_status forget_own_id(struct install *install, struct tide_error *err)
+{
+    TIDE_CLEANUP(tide_sqlite_stmt_done) sqlite3_stmt *stmt = NULL;
+    TIDE_TRY(tide_sqlite_prepare(
+        install->db, TIDE_STR("SELECT v FROM main.\"" TIDE_SQLITE_STATE "\" WHERE k = 'source_id'"),
+        &stmt, err));
+    bool is_row = false;
+    TIDE_TRY(tide_sqlite_step(stmt, &is_row, err));
+    if (is_row && install->new_id != NULL &&
+        tide_str_equal(tide_sqlite_column_str(stmt, 0), tide_str_from(install->new_id))) {
+        install->new_id = NULL;
+    }
+    return TIDE_OK;
+}
+
 /* An empty log is a new one, also where another was dropped or emptied: its ids start anew, so the
  * source gets a new id, by which other pipelines notice. */
 static tide_status begin_log(struct install *install, struct tide_error *err)
 {
-    int64_t had_id = 0;
-    TIDE_TRY(tide_sqlite_int(
-        install->db, "SELECT count(*) FROM main.\"" TIDE_SQLITE_STATE "\" WHERE k = 'source_id'", 0,
-        &had_id, err));
     TIDE_TRY(tide_sqlite_log_last(install->db, &install->last, err));
     if (install->last == 0) {
         install->last = 1;
+        TIDE_TRY(forget_own_id(install, err));
         TIDE_TRY(tide_sqlite_exec(
             install->db,
             "INSERT INTO main.\"" TIDE_SQLITE_LOG "\" (id, t, op) VALUES (1, 0, 0);"
@@ -61,8 +74,7 @@ static tide_status begin_log(struct install *install, struct tide_error *err)
                              "INSERT OR IGNORE INTO main.\"" TIDE_SQLITE_STATE
                              "\" (k, v) SELECT 'source_id', coalesce(%Q, "
                              "lower(hex(randomblob(%d)))) UNION ALL SELECT 'format_version', %d",
-                             had_id > 0 ? NULL : install->source_id, TIDE_SQLITE_HEX_LEN / 2,
-                             TIDE_SQLITE_FORMAT_VERSION);
+                             install->new_id, TIDE_SQLITE_HEX_LEN / 2, TIDE_SQLITE_FORMAT_VERSION);
 }
 
 /* A registered table that was renamed takes its number along; its triggers went with it. */
@@ -253,7 +265,7 @@ tide_status tide_sqlite_install(sqlite3 *db, tide_str pipeline, tide_str connect
     TIDE_ASSERT(ret_tables->count == 0);
     TIDE_CLEANUP(tide_sqlite_tables_done) struct tide_sqlite_tables tables = {0};
     TIDE_CLEANUP(install_done)
-    struct install install = {.db = db, .tables = &tables, .source_id = source_id};
+    struct install install = {.db = db, .tables = &tables, .new_id = source_id};
     struct tide_sqlite_installed installed = {0};
     struct tide_sqlite_pipeline row;
     TIDE_TRY(tide_sqlite_begin_write(db, err));
@@ -261,9 +273,9 @@ tide_status tide_sqlite_install(sqlite3 *db, tide_str pipeline, tide_str connect
     TIDE_TRY(install_all(&install, pipeline, connection, globs, glob_count, err));
     TIDE_TRY(tide_sqlite_describe(db, pipeline, &install.arena, &installed, &row, err));
     if (source_id != NULL && strcmp(installed.source_id, source_id) != 0) {
-        return tide_fail(err, TIDE_STALE,
-                         "another pipeline has just put its things into the database for the first "
-                         "time, or anew; run the same command again");
+        return tide_fail_retriable(err, TIDE_IO,
+                                   "another copy has just been set up on this database; nothing of "
+                                   "ours was put into it, run the same command again");
     }
     TIDE_TRY(tide_sqlite_exec(open_db, "COMMIT", err));
     *ret_tables = tables;

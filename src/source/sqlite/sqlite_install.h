@@ -56,10 +56,11 @@ struct tide_sqlite_installed {
  * that the globs choose inside that transaction, with their `number` and `since`. Tables that
  * cannot be followed are left out of `ret_tables`.
  *
- * `source_id` is the id that the source is known by already: a first installation writes it. NULL:
- * a random one, or whatever is there.
+ * `source_id` is the id that the source is known by already: a first installation writes it, and
+ * so does one that finds the log empty. NULL: a random one, or whatever is there.
  *
- * Errors: TIDE_STALE what is there has another id, as two pipelines were first at the same time;
+ * Errors: TIDE_IO (retriable, with the source opened anew) what is there has another id, as two
+ *         pipelines were first at the same time;
  *         TIDE_INVALID a glob matches nothing or nothing can be followed, the file is read-only, or
  *         another format version is there; TIDE_TIMEOUT the write lock was not to be had in time
  *         (retriable); others from SQLite. Nothing is changed on failure.

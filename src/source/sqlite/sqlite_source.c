@@ -76,12 +76,14 @@ static void copy_options(struct tide_source *source, const struct tide_source_op
     source->path = tide_arena_cstr(arena, options->place);
 }
 
-/* The id that the first installation wrote. Before that, or where it is damaged (prepare will say
- * so, detach must work): the one that the first installation is going to write. */
+/* The id that the first installation wrote. Before that, where the log was emptied, or where it is
+ * damaged (prepare will say so, detach must work): the one that an installation is going to write.
+ */
 static tide_status read_source_id(sqlite3 *db, char ret_id[TIDE_SQLITE_HEX_LEN + 1],
                                   struct tide_error *err)
 {
-    static const char sql[] = "SELECT v FROM main.\"" TIDE_SQLITE_STATE "\" WHERE k = 'source_id'";
+    static const char sql[] = "SELECT v FROM main.\"" TIDE_SQLITE_STATE "\" WHERE k = 'source_id'"
+                              " AND EXISTS (SELECT 1 FROM main.\"" TIDE_SQLITE_LOG "\")";
     TIDE_CLEANUP(tide_sqlite_stmt_done) sqlite3_stmt *stmt = NULL;
     bool has_row = false;
     tide_status status = tide_sqlite_prepare(db, TIDE_STR(sql), &stmt, err);
