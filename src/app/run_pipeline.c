@@ -1,5 +1,6 @@
 #include "app/run_pipeline.h"
 
+#include "app/apart.h"
 #include "app/progress.h"
 #include "app/signals.h"
 #include "base/clock.h"
@@ -93,8 +94,8 @@ static tide_status note_stop(struct tide_copy_report *report, tide_status status
     return TIDE_OK;
 }
 
-tide_status tide_run_pipeline(const struct tide_pipeline_options *options, bool is_quiet,
-                              struct tide_copy_report *report, struct tide_error *err)
+static tide_status run_apart(const struct tide_pipeline_options *options, bool is_quiet,
+                             struct tide_copy_report *report, struct tide_error *err)
 {
     struct run run = {.report = report};
     struct tide_pipeline_options interruptible = *options;
@@ -115,4 +116,15 @@ tide_status tide_run_pipeline(const struct tide_pipeline_options *options, bool 
     tide_waker_done(&run.waker);
     tide_signals_done(&run.signals);
     return note_stop(report, status, err);
+}
+
+tide_status tide_run_pipeline(const struct tide_pipeline_options *options, bool is_quiet,
+                              struct tide_copy_report *report, struct tide_error *err)
+{
+    tide_status status = tide_check_apart(options, err);
+    if (status != TIDE_OK) {
+        options->stream->ops->free(options->stream);
+        return status;
+    }
+    return run_apart(options, is_quiet, report, err);
 }

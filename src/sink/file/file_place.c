@@ -54,6 +54,27 @@ static void split(tide_str path, struct tide_file_place *place)
     tide_buf_done(&name);
 }
 
+tide_status tide_file_place_name(tide_str place, struct tide_file_place *ret_place,
+                                 struct tide_error *err)
+{
+    if (place.len == 0 || memchr(place.ptr, '\0', place.len) != NULL) {
+        return tide_fail(err, TIDE_INVALID,
+                         "file: needs a path: file:out.ndjson for one file, file:out/ for a file "
+                         "for each table");
+    }
+    struct tide_file_place named = {.dir = {.fd = -1}};
+    TIDE_CLEANUP(tide_free_ptr) char *path = tide_strndup(place.ptr, place.len);
+    if (place.ptr[place.len - 1] == '/' || is_directory(path)) {
+        named.dir_path = without_slashes(place);
+        named.record_name = tide_strndup(DIR_RECORD, strlen(DIR_RECORD));
+    } else {
+        split(place, &named);
+    }
+    named.dir.path = named.dir_path;
+    *ret_place = named;
+    return TIDE_OK;
+}
+
 static tide_status open_dir_of_file(struct tide_file_place *place, struct tide_error *err)
 {
     if (strlen(place->file_name) > NAME_BYTES_MAX) {
@@ -82,22 +103,10 @@ static tide_status open_dir_of_tables(struct tide_file_place *place, struct tide
 tide_status tide_file_place_open(tide_str place, struct tide_file_place *ret_place,
                                  struct tide_error *err)
 {
-    if (place.len == 0 || memchr(place.ptr, '\0', place.len) != NULL) {
-        return tide_fail(err, TIDE_INVALID,
-                         "file: needs a path: file:out.ndjson for one file, file:out/ for a file "
-                         "for each table");
-    }
     TIDE_CLEANUP(tide_file_place_close) struct tide_file_place opened = {.dir = {.fd = -1}};
-    TIDE_CLEANUP(tide_free_ptr) char *path = tide_strndup(place.ptr, place.len);
-    if (place.ptr[place.len - 1] == '/' || is_directory(path)) {
-        opened.dir_path = without_slashes(place);
-        opened.record_name = tide_strndup(DIR_RECORD, strlen(DIR_RECORD));
-        TIDE_TRY(open_dir_of_tables(&opened, err));
-    } else {
-        split(place, &opened);
-        TIDE_TRY(open_dir_of_file(&opened, err));
-    }
-    opened.dir.path = opened.dir_path;
+    TIDE_TRY(tide_file_place_name(place, &opened, err));
+    TIDE_TRY(opened.file_name == NULL ? open_dir_of_tables(&opened, err)
+                                      : open_dir_of_file(&opened, err));
     *ret_place = opened;
     opened = (struct tide_file_place){.dir = {.fd = -1}};
     return TIDE_OK;

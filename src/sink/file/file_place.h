@@ -15,6 +15,13 @@ struct tide_file_place {
 };
 
 /**
+ * What `place` names, looked up without opening or making anything: the directory stays closed.
+ * TIDE_INVALID no path. To be closed like an open one.
+ */
+tide_status tide_file_place_name(tide_str place, struct tide_file_place *ret_place,
+                                 struct tide_error *err);
+
+/**
  * Opens the directory of `place`; with a slash at the end it is made when it is not there.
  * Errors: TIDE_INVALID no path, a name that is too long, no such directory, or (a directory of
  * tables) another process writes there; TIDE_IO.
