@@ -106,7 +106,7 @@ static void prepare_of_two_at_the_same_time_lets_the_second_try_again(void **sta
     struct tide_source *second = kit_open_source(&kit, "second");
     kit.source = kit_open_source(&kit, "first");
     assert_int_equal(OPS.prepare(kit.source, NULL, at(0), &kit.start, &err), TIDE_OK);
-    assert_int_equal(OPS.prepare(second, NULL, at(0), &start, &err), TIDE_STALE);
+    assert_int_equal(OPS.prepare(second, NULL, at(0), &start, &err), TIDE_IO);
     assert_non_null(strstr(err.message, "run the same command again"));
     OPS.close(second);
     second = kit_open_source(&kit, "second");
