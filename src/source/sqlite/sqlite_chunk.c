@@ -143,7 +143,7 @@ static tide_status load_table(struct tide_chunk_reader *reader,
         !tide_relation_same_shape(table->relation, relation)) {
         const char *what = table == NULL ? "is gone" : "has another shape than when it was opened";
         tide_sqlite_table_free(table);
-        return tide_fail(err, TIDE_UNSUPPORTED, "%s: table %.*s %s; start its copy anew",
+        return tide_fail(err, TIDE_UNSUPPORTED, "%s: table %.*s %s; " TIDE_SQLITE_ANEW,
                          reader->path, TIDE_STR_ARG(relation->name), what);
     }
     reader->table = table;
@@ -267,8 +267,7 @@ static tide_status read_rows(struct reading *reading, sqlite3_stmt *stmt, bool *
 static tide_status bad_key(const struct reading *reading, struct tide_error *err)
 {
     return tide_fail(err, TIDE_CORRUPT,
-                     "the key to read table %.*s after is not of its kind; remove the state "
-                     "directory to start anew",
+                     "the key to read table %.*s after is not of its kind; " TIDE_SQLITE_ANEW,
                      TIDE_STR_ARG(reading->table->name));
 }
 

@@ -23,10 +23,10 @@ static tide_status write_row(sqlite3 *db, tide_str pipeline, int64_t position, c
     bool has_row = false;
     TIDE_TRY(tide_sqlite_step(stmt, &has_row, err));
     if (sqlite3_changes(db) != 1) {
-        return tide_fail(err, TIDE_STALE,
-                         "the pipeline %.*s was detached from the database while it ran; remove "
-                         "its state directory to start anew",
-                         TIDE_STR_ARG(pipeline));
+        return tide_fail(
+            err, TIDE_STALE,
+            "the pipeline %.*s was detached from the database while it ran; " TIDE_SQLITE_ANEW,
+            TIDE_STR_ARG(pipeline));
     }
     return TIDE_OK;
 }

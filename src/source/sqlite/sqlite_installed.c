@@ -37,10 +37,10 @@ tide_status tide_sqlite_state_read(sqlite3 *db, const char *key,
     bool is_row = false;
     TIDE_TRY(tide_sqlite_step(stmt, &is_row, err));
     if (!is_row) {
-        return tide_fail(err, TIDE_STALE,
-                         "%s has no %s, so what we put into the database is damaged; run "
-                         "`tidemark detach` and copy anew",
-                         TIDE_SQLITE_STATE, key);
+        return tide_fail(
+            err, TIDE_STALE,
+            "%s has no %s, so what we put into the database is damaged; " TIDE_SQLITE_DETACH_ANEW,
+            TIDE_SQLITE_STATE, key);
     }
     copy_hex(ret_value, tide_sqlite_column_str(stmt, 0));
     return TIDE_OK;

@@ -36,7 +36,7 @@ tide_status tide_sqlite_describe(sqlite3 *db, tide_str pipeline, struct tide_are
     if (!is_there) {
         return tide_fail(err, TIDE_STALE,
                          "the pipeline %.*s is not installed in this database: it was detached, or "
-                         "the database is another one; copy anew",
+                         "the database is another one; " TIDE_SQLITE_ANEW,
                          TIDE_STR_ARG(pipeline));
     }
     TIDE_TRY(tide_sqlite_state_read(db, "source_id", ret_installed->source_id, err));
@@ -54,12 +54,12 @@ tide_status tide_sqlite_fail_gone(sqlite3 *db, int64_t number, tide_str name,
     TIDE_TRY(tide_sqlite_triggered_table(db, number, &arena, &now, err));
     if (now.ptr != NULL && !tide_str_equal(now, name)) {
         return tide_fail(err, TIDE_STALE,
-                         "table %.*s was renamed to %.*s; run `tidemark detach` and copy anew",
+                         "table %.*s was renamed to %.*s; " TIDE_SQLITE_DETACH_ANEW,
                          TIDE_STR_ARG(name), TIDE_STR_ARG(now));
     }
     return tide_fail(err, TIDE_STALE,
                      "table %.*s was dropped, or can no longer be followed; take it out of the "
-                     "tables to copy, run `tidemark detach` and copy anew",
+                     "tables to copy, " TIDE_SQLITE_DETACH_ANEW,
                      TIDE_STR_ARG(name));
 }
 
@@ -67,8 +67,8 @@ tide_status tide_sqlite_fail_vacuum(const struct tide_sqlite_table *table, struc
 {
     return tide_fail(err, TIDE_STALE,
                      "VACUUM has run and given the rows of table %.*s other rowids, by which we "
-                     "tell them apart (it has no key and no index); run `tidemark detach` and copy "
-                     "anew, and give the table a primary key",
+                     "tell them apart (it has no key and no index); " TIDE_SQLITE_DETACH_ANEW
+                     ", and give the table a primary key",
                      TIDE_STR_ARG(table->name));
 }
 
@@ -87,13 +87,11 @@ tide_status tide_sqlite_whole_check(sqlite3 *db, struct tide_error *err)
     if (found == 0) {
         return tide_fail(err, TIDE_STALE,
                          "nothing of ours is in the database any more: it was detached, or the "
-                         "database is another one; copy anew");
+                         "database is another one; " TIDE_SQLITE_ANEW);
     }
     if (missing != NULL) {
         return tide_fail(err, TIDE_STALE,
-                         "our table %s was dropped or renamed%s; run `tidemark detach`, which "
-                         "takes the rest away, and copy anew",
-                         missing,
+                         "our table %s was dropped or renamed%s; " TIDE_SQLITE_DETACH_ANEW, missing,
                          strcmp(missing, TIDE_SQLITE_LOG) == 0
                              ? ", and writes to the followed tables may fail"
                              : "");
@@ -113,20 +111,19 @@ tide_status tide_sqlite_table_judge(const struct tide_sqlite_present *present,
     case TIDE_SQLITE_FIT_MISSING:
         return tide_fail(err, TIDE_STALE,
                          "our trigger %.*s on table %.*s is gone (the table was made anew, or the "
-                         "trigger dropped), so changes were missed; run `tidemark detach` and copy "
-                         "anew",
+                         "trigger dropped), so changes were missed; " TIDE_SQLITE_DETACH_ANEW,
                          TIDE_STR_ARG(name), TIDE_STR_ARG(table->name));
     case TIDE_SQLITE_FIT_NOT_LAST:
         return tide_fail(err, TIDE_STALE,
                          "the AFTER INSERT trigger %.*s on table %.*s was made after ours and so "
                          "fires before it: where it fails or does RAISE(IGNORE), inserts are "
-                         "missed; run `tidemark detach` and copy anew, which makes ours the newest",
+                         "missed; " TIDE_SQLITE_DETACH_ANEW ", which makes ours the newest",
                          TIDE_STR_ARG(name), TIDE_STR_ARG(table->name));
     case TIDE_SQLITE_FIT_OTHER:
     default:
         return tide_fail(err, TIDE_STALE,
                          "our trigger %.*s is not what table %.*s needs any more (the table or the "
-                         "trigger has changed); run `tidemark detach` and copy anew",
+                         "trigger has changed); " TIDE_SQLITE_DETACH_ANEW,
                          TIDE_STR_ARG(name), TIDE_STR_ARG(table->name));
     }
 }
@@ -166,16 +163,15 @@ static tide_status check_table(const struct load *load, const struct tide_sqlite
 {
     if (!tide_str_equal(digest, tide_str_from(table->digest))) {
         return tide_fail(err, TIDE_STALE,
-                         "the columns, key or unique indexes of table %.*s have changed; run "
-                         "`tidemark detach` and copy anew",
+                         "the columns, key or unique indexes of table %.*s have "
+                         "changed; " TIDE_SQLITE_DETACH_ANEW,
                          TIDE_STR_ARG(table->name));
     }
     TIDE_TRY(tide_sqlite_table_judge(&load->present, table, err));
     if (table->since > load->position) {
         return tide_fail(err, TIDE_STALE,
                          "our triggers on table %.*s were made anew after what this copy has "
-                         "read, so changes may have been missed; run `tidemark detach` and copy "
-                         "anew",
+                         "read, so changes may have been missed; " TIDE_SQLITE_DETACH_ANEW,
                          TIDE_STR_ARG(table->name));
     }
     if (load->canary != 7 && tide_sqlite_table_is_renumbered(table)) {
@@ -238,7 +234,7 @@ static tide_status check_log(const struct load *load, struct tide_error *err)
         return tide_fail(err, TIDE_STALE,
                          "the log in the database ends at %" PRId64
                          ", before what this copy has read (%" PRId64
-                         "): the database was restored from a backup; copy anew",
+                         "): the database was restored from a backup; " TIDE_SQLITE_ANEW,
                          last, load->position);
     }
     return TIDE_OK;

@@ -340,7 +340,7 @@ static tide_status read_end(struct tide_sqlite_log *log, int64_t *ret_end, struc
         return tide_fail(err, TIDE_STALE,
                          "the change log ends at %lld, before %lld, which has been read: the "
                          "database was restored, or the log emptied; restore the right database, "
-                         "or remove the state directory to start anew",
+                         "or " TIDE_SQLITE_ANEW,
                          (long long)end, (long long)log->range_end);
     }
     *ret_end = end;

@@ -110,7 +110,7 @@ static tide_status take_up(struct tide_sqlite_nonces *nonces, const struct state
     if (!tide_str_equal(state->source_id, tide_str_from(source_id))) {
         return tide_fail(err, TIDE_STALE,
                          "the checkpoint belongs to the database %.*s, this one is %s; give the "
-                         "right database, or remove the state directory to start anew",
+                         "right database, or " TIDE_SQLITE_ANEW,
                          TIDE_STR_ARG(state->source_id), source_id);
     }
     size_t at = 0;
@@ -121,7 +121,7 @@ static tide_status take_up(struct tide_sqlite_nonces *nonces, const struct state
         return tide_fail(err, TIDE_STALE,
                          "the database is not as this pipeline left it: it was restored from a "
                          "backup or copied, or the checkpoint is an old one; restore the right "
-                         "database, or remove the state directory to start anew");
+                         "database, or " TIDE_SQLITE_ANEW);
     }
     tide_sqlite_nonces_init(nonces, now);
     for (size_t i = at + 1; i < state->nonce_count; i++) {

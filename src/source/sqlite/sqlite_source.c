@@ -233,16 +233,15 @@ static tide_status check_position(struct tide_source *source, int64_t confirmed,
     if (end < position) {
         return tide_fail(err, TIDE_STALE,
                          "%s: the change log ends at %lld, the checkpoint is at %lld: the database "
-                         "is an older one; restore the right database, or remove the state "
-                         "directory to start anew",
+                         "is an older one; restore the right database, or " TIDE_SQLITE_ANEW,
                          source->path, (long long)end, (long long)position);
     }
     if (confirmed > position) {
-        return tide_fail(err, TIDE_STALE,
-                         "%s: changes up to %lld may be gone from the log, the checkpoint is at "
-                         "%lld: it is an old one; restore the right state directory, or remove it "
-                         "to start anew",
-                         source->path, (long long)confirmed, (long long)position);
+        return tide_fail(
+            err, TIDE_STALE,
+            "%s: changes up to %lld may be gone from the log, the checkpoint is at "
+            "%lld: it is an old one; restore the right state directory, or " TIDE_SQLITE_ANEW,
+            source->path, (long long)confirmed, (long long)position);
     }
     return TIDE_OK;
 }

@@ -25,6 +25,10 @@
 /* Hexadecimal digits of a digest, a nonce and a source's id, without NUL. */
 #define TIDE_SQLITE_HEX_LEN 32
 
+/* The way out of what ends a copy: its state and what its target holds go on belonging to it. */
+#define TIDE_SQLITE_ANEW        "copy anew with another --state and --overwrite (or another target)"
+#define TIDE_SQLITE_DETACH_ANEW "run `tidemark detach`, then " TIDE_SQLITE_ANEW
+
 /* The column `op` of the log. */
 enum tide_sqlite_op {
     TIDE_SQLITE_OP_NONE = 0, /* the entry that keeps the log from being empty; its t is 0 */

@@ -112,7 +112,7 @@ static tide_status fail_shape(const struct followed *followed,
         what = "one of its UNIQUE indexes is gone";
     }
     return tide_fail(err, TIDE_STALE,
-                     "table %.*s is not the same any more: %s; run `tidemark detach` and copy anew",
+                     "table %.*s is not the same any more: %s; " TIDE_SQLITE_DETACH_ANEW,
                      TIDE_STR_ARG(followed->name), what);
 }
 
@@ -132,7 +132,7 @@ static tide_status compare_table(struct tide_sqlite_watch *watch, const struct f
     if (table->since != followed->since) {
         return tide_fail(err, TIDE_STALE,
                          "another pipeline has made the triggers on table %.*s anew, because the "
-                         "table or its triggers had changed; copy anew",
+                         "table or its triggers had changed; " TIDE_SQLITE_ANEW,
                          TIDE_STR_ARG(followed->name));
     }
     if (canary != 7 && tide_sqlite_table_is_renumbered(table)) {
@@ -161,16 +161,17 @@ static tide_status compare_row(struct tide_sqlite_watch *watch, bool is_there,
                                const tide_str *nonces, size_t nonce_count, struct tide_error *err)
 {
     if (!is_there) {
-        return tide_fail(err, TIDE_STALE,
-                         "pipeline %.*s was detached from the database while it ran; copy anew",
-                         TIDE_STR_ARG(watch->pipeline));
+        return tide_fail(
+            err, TIDE_STALE,
+            "pipeline %.*s was detached from the database while it ran; " TIDE_SQLITE_ANEW,
+            TIDE_STR_ARG(watch->pipeline));
     }
     tide_str source_id = tide_sqlite_column_str(watch->row_stmt, 1);
     if (!tide_str_equal(source_id, tide_str_from(watch->source_id))) {
-        return tide_fail(err, TIDE_STALE,
-                         "the log in the database is another one than this copy began with: it was "
-                         "emptied, made anew, or comes from another database; run `tidemark "
-                         "detach` and copy anew");
+        return tide_fail(
+            err, TIDE_STALE,
+            "the log in the database is another one than this copy began with: it was "
+            "emptied, made anew, or comes from another database; " TIDE_SQLITE_DETACH_ANEW);
     }
     tide_str nonce = tide_sqlite_column_str(watch->row_stmt, 0);
     bool is_expected = nonce_count == 0;
@@ -181,7 +182,7 @@ static tide_status compare_row(struct tide_sqlite_watch *watch, bool is_there,
         return tide_fail(err, TIDE_STALE,
                          "the database is not in the state in which pipeline %.*s left it: it was "
                          "restored from a backup, or another process runs under the same name; "
-                         "stop the other one, or copy anew",
+                         "stop the other one, or " TIDE_SQLITE_ANEW,
                          TIDE_STR_ARG(watch->pipeline));
     }
     return TIDE_OK;
@@ -228,9 +229,10 @@ tide_status tide_sqlite_watch_file(struct tide_sqlite_watch *watch, struct tide_
     struct stat now;
     int has_moved = 0;
     if (stat(watch->path, &now) != 0) {
-        return tide_fail(err, TIDE_STALE,
-                         "the database %s is not there any more (%s); put it back, or copy anew",
-                         watch->path, strerror(errno));
+        return tide_fail(
+            err, TIDE_STALE,
+            "the database %s is not there any more (%s); put it back, or " TIDE_SQLITE_ANEW,
+            watch->path, strerror(errno));
     }
     (void)sqlite3_file_control(watch->db, "main", SQLITE_FCNTL_HAS_MOVED, &has_moved);
     if (has_moved != 0 || now.st_dev != watch->file.st_dev || now.st_ino != watch->file.st_ino) {

@@ -109,7 +109,7 @@ static tide_status add_entry(struct tide_sqlite_window *window, sqlite3_stmt *st
     if (op < TIDE_SQLITE_OP_INSERT || op > TIDE_SQLITE_OP_CANDIDATE) {
         return tide_fail(err, TIDE_CORRUPT,
                          "entry %lld of " TIDE_SQLITE_LOG " has the unknown operation %d; somebody "
-                         "else wrote into it, start anew after `tidemark detach`",
+                         "else wrote into it, " TIDE_SQLITE_DETACH_ANEW,
                          (long long)window->last_id, op);
     }
     tide_buf_reset(&window->key);
