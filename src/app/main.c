@@ -2,6 +2,7 @@
 
 #include <argp.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -25,8 +26,21 @@ static void check_standard_output(void)
     }
 }
 
+/* A standard descriptor that was closed would be given to the next file that is opened, which what
+ * is said to people would then be written into. What stands in for it fails as it did. */
+static void hold_standard_descriptors(void)
+{
+    for (int fd = STDIN_FILENO; fd <= STDERR_FILENO; fd++) {
+        if (fcntl(fd, F_GETFD) < 0 &&
+            open("/dev/null", fd == STDIN_FILENO ? O_WRONLY : O_RDONLY) != fd) {
+            _exit(TIDE_EXIT_FAILED);
+        }
+    }
+}
+
 int main(int argc, char **argv)
 {
+    hold_standard_descriptors();
     argp_err_exit_status = TIDE_EXIT_USAGE;
     /* A closed pipe or socket is an error of the write that meets it, not the end of the program.
      */

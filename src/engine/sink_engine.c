@@ -140,10 +140,12 @@ static bool is_stopping(const struct tide_sink_engine *engine)
     return atomic_load_explicit(&engine->is_stopping, memory_order_acquire);
 }
 
+/* A reader that went away does not come back to the same pipe. */
 static enum outcome sink_error(const struct tide_error *err)
 {
     bool is_lasting = err->status == TIDE_INVALID || err->status == TIDE_STALE ||
-                      err->status == TIDE_CORRUPT || err->status == TIDE_UNSUPPORTED;
+                      err->status == TIDE_CORRUPT || err->status == TIDE_UNSUPPORTED ||
+                      err->status == TIDE_CLOSED;
     return is_lasting && !err->retriable ? OUTCOME_FAILED : OUTCOME_ERROR;
 }
 

@@ -178,9 +178,10 @@ static void lane_dropped_while_it_waits_for_the_restart_ends_it(void **state)
 static void run_lasting_error_fails_it_for_good(void **state)
 {
     (void)state;
-    const tide_status lasting[] = {TIDE_INVALID, TIDE_STALE, TIDE_CORRUPT, TIDE_UNSUPPORTED};
+    const tide_status lasting[] = {TIDE_INVALID, TIDE_STALE, TIDE_CORRUPT, TIDE_UNSUPPORTED,
+                                   TIDE_CLOSED};
     const char *const want[] = {"o! ", "o w1:0! c ", "o w1:0 f1@0! c "};
-    for (size_t i = 0; i < 12; i++) {
+    for (size_t i = 0; i < sizeof(lasting) / sizeof(lasting[0]) * 3; i++) {
         struct rig rig;
         rig_open(&rig);
         rig.script.status = lasting[i / 3];
@@ -207,7 +208,7 @@ static void run_retriable_or_passing_error_is_tried_again(void **state)
         tide_status status;
         bool is_retriable;
     } cases[] = {{TIDE_INVALID, true}, {TIDE_STALE, true},     {TIDE_IO, false},
-                 {TIDE_IO, true},      {TIDE_REMOTE, false},   {TIDE_CLOSED, false},
+                 {TIDE_IO, true},      {TIDE_REMOTE, false},   {TIDE_CLOSED, true},
                  {TIDE_TIMEOUT, true}, {TIDE_CANCELLED, false}};
 
     for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]) * 3; i++) {

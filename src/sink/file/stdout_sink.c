@@ -5,6 +5,7 @@
 #include "port/frames.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <poll.h>
 #include <stdlib.h>
 #include <string.h>
@@ -17,6 +18,13 @@ struct tide_sink {
     struct tide_buf buf;
 };
 
+/* Started without a standard output, a program has none, or one that takes nothing. */
+static bool is_writable(void)
+{
+    int flags = fcntl(STDOUT_FILENO, F_GETFL);
+    return flags >= 0 && (flags & O_ACCMODE) != O_RDONLY;
+}
+
 static tide_status stdout_open(const struct tide_sink_options *options, struct tide_sink **ret_sink,
                                struct tide_error *err)
 {
@@ -24,6 +32,9 @@ static tide_status stdout_open(const struct tide_sink_options *options, struct t
         return tide_fail(err, TIDE_INVALID,
                          "- is standard output and takes no path, but \"%.*s\" follows it",
                          TIDE_STR_ARG(options->place));
+    }
+    if (!is_writable()) {
+        return tide_fail(err, TIDE_CLOSED, "standard output was closed");
     }
     struct tide_sink *sink = tide_alloc(1, sizeof(*sink));
     tide_frames_init(&sink->frames, options, TIDE_STR("-"));
