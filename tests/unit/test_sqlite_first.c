@@ -5,6 +5,8 @@
 #include "sqlite_kit.h"
 
 #include <stdlib.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 #define OPS tide_sqlite_source_ops
 
@@ -92,12 +94,80 @@ static void prepare_on_a_log_emptied_after_opening_fails_once(void **state)
     kit_done(&kit);
 }
 
+#define NOBODY 65534
+
+/* The superuser may write everything: stops being it, if it is. */
+static void become_nobody(struct sqlite_kit *kit)
+{
+    if (geteuid() == 0) {
+        assert_int_equal(chown(kit->path, NOBODY, NOBODY), 0);
+        assert_int_equal(chown(kit->dir, NOBODY, NOBODY), 0);
+        assert_int_equal(seteuid(NOBODY), 0);
+    }
+}
+
+static void check_of_what_cannot_be_written_says_so(void **state)
+{
+    (void)state;
+
+    static const struct {
+        const char *mode;
+        mode_t file;
+        mode_t folder;
+        const char *want;
+        tide_status goes_on; /* TIDE_OK: what lacks shows itself at the first confirm */
+    } cases[] = {
+        {"delete", 0444, 0700, "the database ", TIDE_INVALID},
+        {"delete", 0600, 0500, "the folder ", TIDE_OK},
+        {"delete", 0444, 0500, "the database ", TIDE_INVALID},
+        {"wal", 0444, 0700, "the database ", TIDE_INVALID},
+        {"wal", 0600, 0500, "the folder ", TIDE_INVALID},
+        {"wal", 0444, 0500, "the database ", TIDE_INVALID},
+    };
+
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        struct sqlite_kit kit;
+        struct tide_error err = {0};
+        struct tide_findings findings = {0};
+        kit_init(&kit, cases[i].mode);
+        kit_sql(&kit, "CREATE TABLE t(id INTEGER PRIMARY KEY)");
+        kit_follow(&kit); /* there is something to take away */
+        char *saved = kit_state(&kit);
+        tide_str saved_state = tide_str_from(saved);
+        OPS.close(kit.source);
+        (void)sqlite3_close(kit.app);
+        kit.app = NULL;
+        uid_t uid = geteuid();
+        become_nobody(&kit);
+        assert_int_equal(chmod(kit.path, cases[i].file), 0);
+        assert_int_equal(chmod(kit.dir, cases[i].folder), 0);
+        kit.source = kit_open_source(&kit, "p");
+        assert_int_equal(OPS.check(kit.source, &findings, &err), TIDE_OK);
+        assert_true(findings.count > 0 && findings.items[0].is_problem);
+        assert_true(tide_str_starts_with(findings.items[0].what, tide_str_from(cases[i].want)));
+        assert_non_null(kit_relation(kit.source, "t"));
+        assert_int_equal(prepare(kit.source, &err), TIDE_INVALID);
+        assert_non_null(strstr(err.message, "give us write access to the file and its directory"));
+        assert_int_equal(OPS.prepare(kit.source, &saved_state, kit.start, &kit.start, &err),
+                         cases[i].goes_on);
+        free(saved);
+        struct tide_findings removed = {0};
+        assert_int_equal(OPS.detach(kit.source, &removed, &err), TIDE_INVALID);
+        tide_findings_done(&removed);
+        tide_findings_done(&findings);
+        assert_int_equal(chmod(kit.dir, 0700), 0);
+        assert_int_equal(seteuid(uid), 0);
+        kit_done(&kit);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(prepare_after_another_was_first_leaves_nothing_and_works_again),
         cmocka_unit_test(prepare_on_an_emptied_log_takes_a_new_id),
         cmocka_unit_test(prepare_on_a_log_emptied_after_opening_fails_once),
+        cmocka_unit_test(check_of_what_cannot_be_written_says_so),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -5,11 +5,9 @@
 #include "source/sqlite/sqlite_installed.h"
 #include "source/sqlite/sqlite_tokens.h"
 
-#include <fcntl.h>
 #include <inttypes.h>
 #include <stdarg.h>
 #include <stdio.h>
-#include <unistd.h>
 
 struct check {
     sqlite3 *db;
@@ -35,20 +33,16 @@ static void find(struct check *check, bool is_problem, const char *remedy, const
 
 static void check_writable(struct check *check)
 {
-    if (faccessat(AT_FDCWD, check->path, W_OK, AT_EACCESS) != 0) {
+    if (!tide_sqlite_may_write_file(check->path)) {
         find(check, true, "give this user write access to the file",
              "the database %s cannot be written by this user, and following needs triggers in it",
              check->path);
     }
-    const char *slash = strrchr(check->path, '/');
-    char folder[4096];
-    int len =
-        snprintf(folder, sizeof(folder), "%.*s", slash == NULL ? 1 : (int)(slash - check->path) + 1,
-                 slash == NULL ? "." : check->path);
-    if (len < (int)sizeof(folder) && faccessat(AT_FDCWD, folder, W_OK, AT_EACCESS) != 0) {
+    if (!tide_sqlite_may_write_folder(check->path)) {
         find(check, true, "give this user write access to the folder",
-             "the folder %s cannot be written by this user, and SQLite makes its journal there",
-             folder);
+             "the folder of the database %s cannot be written by this user, and SQLite makes its "
+             "journal there",
+             check->path);
     }
 }
 
@@ -65,7 +59,10 @@ static tide_status check_pragmas(struct check *check, struct tide_error *err)
         return TIDE_OK;
     }
     tide_str mode = tide_sqlite_column_str(stmt, 0);
-    if (!tide_str_equal(mode, TIDE_STR("wal"))) {
+    /* Of a database that was opened at rest SQLite does not tell its mode. */
+    bool is_at_rest =
+        sqlite3_uri_boolean(sqlite3_db_filename(check->db, "main"), "immutable", 0) != 0;
+    if (!is_at_rest && !tide_str_equal(mode, TIDE_STR("wal"))) {
         find(check, false, "PRAGMA journal_mode = WAL",
              "journal_mode is %.*s: while we read, a writer without busy_timeout fails with "
              "SQLITE_BUSY; set busy_timeout in the writers, or use WAL, where readers block nobody",

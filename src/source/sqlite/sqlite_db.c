@@ -1,6 +1,7 @@
 #include "source/sqlite/sqlite_db.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <limits.h>
 #include <stdarg.h>
 #include <string.h>
@@ -36,16 +37,44 @@ static tide_status require_file(const char *path, struct tide_error *err)
     return TIDE_OK;
 }
 
-/* SQLite takes some names for more than a path: "file:…" where URIs are on, ":memory:". */
-static int open_path(const char *path, int flags, sqlite3 **ret_db)
+bool tide_sqlite_may_write_file(const char *path)
 {
-    if (path[0] == '/') {
-        return sqlite3_open_v2(path, ret_db, flags, NULL);
+    return faccessat(AT_FDCWD, path, W_OK, AT_EACCESS) == 0;
+}
+
+bool tide_sqlite_may_write_folder(const char *path)
+{
+    TIDE_CLEANUP(tide_buf_done) struct tide_buf folder = {0};
+    const char *slash = strrchr(path, '/');
+    tide_buf_append_str(&folder, slash == NULL ? TIDE_STR(".")
+                                               : tide_str_of(path, (size_t)(slash - path) + 1));
+    return faccessat(AT_FDCWD, tide_buf_cstr(&folder), W_OK, AT_EACCESS) == 0;
+}
+
+static void append_uri(struct tide_buf *uri, const char *path)
+{
+    tide_buf_append_str(uri, TIDE_STR("file:"));
+    tide_buf_append_str(uri, path[0] == '/' ? TIDE_STR("//") : TIDE_STR("./"));
+    for (; *path != '\0'; path++) {
+        bool is_plain = strchr("?#%", *path) == NULL;
+        tide_buf_printf(uri, is_plain ? "%c" : "%%%02x", (unsigned char)*path);
     }
-    TIDE_CLEANUP(tide_buf_done) struct tide_buf plain = {0};
-    tide_buf_append_str(&plain, TIDE_STR("./"));
-    tide_buf_append_str(&plain, tide_str_from(path));
-    return sqlite3_open_v2(tide_buf_cstr(&plain), ret_db, flags, NULL);
+    tide_buf_append_str(uri, TIDE_STR("?immutable=1"));
+}
+
+/* SQLite takes some names for more than a path: "file:…" where URIs are on, ":memory:". */
+static int open_path(const char *path, enum tide_sqlite_access access, sqlite3 **ret_db)
+{
+    TIDE_CLEANUP(tide_buf_done) struct tide_buf name = {0};
+    int flags = access == TIDE_SQLITE_READ_WRITE ? SQLITE_OPEN_READWRITE : SQLITE_OPEN_READONLY;
+    if (access == TIDE_SQLITE_AT_REST) {
+        append_uri(&name, path);
+        flags |= SQLITE_OPEN_URI;
+    } else {
+        tide_buf_append_str(&name, path[0] == '/' ? TIDE_STR("") : TIDE_STR("./"));
+        tide_buf_append_str(&name, tide_str_from(path));
+    }
+    return sqlite3_open_v2(tide_buf_cstr(&name), ret_db, flags | SQLITE_OPEN_NOMUTEX, NULL);
 }
 
 /* SQLite's own handler waits longer and longer, up to 0.1 s at a time, and starves beside a writer
@@ -111,9 +140,8 @@ tide_status tide_sqlite_db_open(const char *path, enum tide_sqlite_access access
                                 int busy_timeout_ms, sqlite3 **ret_db, struct tide_error *err)
 {
     TIDE_TRY(require_file(path, err));
-    int flags = access == TIDE_SQLITE_READ_ONLY ? SQLITE_OPEN_READONLY : SQLITE_OPEN_READWRITE;
     TIDE_CLEANUP(tide_sqlite_db_close) sqlite3 *db = NULL;
-    int rc = open_path(path, flags | SQLITE_OPEN_NOMUTEX, &db);
+    int rc = open_path(path, access, &db);
     if (rc == SQLITE_OK) {
         (void)sqlite3_extended_result_codes(db, 1);
         tide_sqlite_set_patience(db, busy_timeout_ms);
@@ -131,10 +159,51 @@ tide_status tide_sqlite_db_open(const char *path, enum tide_sqlite_access access
     return TIDE_OK;
 }
 
+/* Without a WAL that holds anything the file is all there is. */
+static bool has_wal(const char *path)
+{
+    TIDE_CLEANUP(tide_buf_done) struct tide_buf wal = {0};
+    tide_buf_printf(&wal, "%s-wal", path);
+    struct stat st;
+    return stat(tide_buf_cstr(&wal), &st) == 0 && st.st_size > 0;
+}
+
+tide_status tide_sqlite_db_open_best(const char *path, int busy_timeout_ms, sqlite3 **ret_db,
+                                     struct tide_error *err)
+{
+    tide_status status =
+        tide_sqlite_db_open(path, TIDE_SQLITE_READ_WRITE, busy_timeout_ms, ret_db, err);
+    if ((status != TIDE_INVALID && status != TIDE_IO) ||
+        (tide_sqlite_may_write_file(path) && tide_sqlite_may_write_folder(path))) {
+        return status;
+    }
+    struct tide_error ignored;
+    if (tide_sqlite_db_open(path, TIDE_SQLITE_READ_ONLY, busy_timeout_ms, ret_db, &ignored) ==
+        TIDE_OK) {
+        return TIDE_OK;
+    }
+    if (!has_wal(path) && tide_sqlite_db_open(path, TIDE_SQLITE_AT_REST, busy_timeout_ms, ret_db,
+                                              &ignored) == TIDE_OK) {
+        return TIDE_OK;
+    }
+    return status; /* what kept us from writing says more */
+}
+
 static const char *path_of(sqlite3 *db)
 {
     const char *path = db == NULL ? NULL : sqlite3_db_filename(db, "main");
     return path == NULL || path[0] == '\0' ? "the database" : path;
+}
+
+tide_status tide_sqlite_require_writable(sqlite3 *db, struct tide_error *err)
+{
+    if (sqlite3_db_readonly(db, "main") == 0) {
+        return TIDE_OK;
+    }
+    return tide_fail(err, TIDE_INVALID,
+                     "%s: the database cannot be written; give us write access to the file and its "
+                     "directory",
+                     path_of(db));
 }
 
 tide_status tide_sqlite_db_fail(sqlite3 *db, int rc, const char *doing, struct tide_error *err)

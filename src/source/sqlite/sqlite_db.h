@@ -14,7 +14,12 @@
 enum tide_sqlite_access {
     TIDE_SQLITE_READ_ONLY,
     TIDE_SQLITE_READ_WRITE,
+    TIDE_SQLITE_AT_REST, /* read-only, for a file that nobody writes: no lock, no file beside it */
 };
+
+/** Whether this user may write the file, and make files in its folder, as SQLite has to. */
+bool tide_sqlite_may_write_file(const char *path);
+bool tide_sqlite_may_write_folder(const char *path);
 
 /** How long statements wait for another process's lock, about; it is asked for every millisecond.
  */
@@ -27,6 +32,16 @@ void tide_sqlite_set_patience(sqlite3 *db, int wait_ms);
  */
 tide_status tide_sqlite_db_open(const char *path, enum tide_sqlite_access access,
                                 int busy_timeout_ms, sqlite3 **ret_db, struct tide_error *err);
+
+/**
+ * Opens for writing. Where this user may write the file or its folder not, opens for reading, if
+ * that can be done at all: whatever would write then fails with TIDE_INVALID.
+ */
+tide_status tide_sqlite_db_open_best(const char *path, int busy_timeout_ms, sqlite3 **ret_db,
+                                     struct tide_error *err);
+
+/** TIDE_INVALID when *db was opened for reading. */
+tide_status tide_sqlite_require_writable(sqlite3 *db, struct tide_error *err);
 
 /** Closes *db, for TIDE_CLEANUP on a `sqlite3 *`. */
 void tide_sqlite_db_close(sqlite3 **db);

@@ -112,8 +112,7 @@ static tide_status sqlite_open(const struct tide_source_options *options,
     }
     struct tide_source *source = tide_alloc(1, sizeof(*source));
     copy_options(source, options);
-    tide_status status =
-        tide_sqlite_db_open(source->path, TIDE_SQLITE_READ_WRITE, OPEN_BUSY_MS, &source->db, err);
+    tide_status status = tide_sqlite_db_open_best(source->path, OPEN_BUSY_MS, &source->db, err);
     if (status == TIDE_OK) {
         status = read_source_id(source->db, source->source_id, err);
     }
@@ -295,6 +294,7 @@ static tide_status sqlite_prepare(struct tide_source *source, const tide_str *sa
     struct tide_sqlite_installed installed = {0};
     struct tide_sqlite_watch *watch = NULL;
     forget_installation(source);
+    TIDE_TRY(tide_sqlite_require_writable(source->db, err));
     tide_sqlite_set_patience(source->db, CHANGE_BUSY_MS);
     tide_status status = saved_state == NULL ? install(source, &tables, &installed, err) : TIDE_OK;
     tide_sqlite_nonces_init(&source->nonces, installed.nonce);
