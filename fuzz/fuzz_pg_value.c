@@ -25,7 +25,20 @@ static void check_record(struct tide_value value)
     TIDE_ASSERT(memchr(record.ptr, '\n', record.len) == NULL);
 }
 
-static void check_way_back(struct tide_value value, tide_str text)
+/* A timestamp's T stands for the server's space, which reads both. */
+static void put_space_back(struct tide_buf *back, tide_str text)
+{
+    char *mark = back->len == text.len && back->len > 0 ? memchr(back->ptr, 'T', back->len) : NULL;
+    while (mark != NULL && text.ptr[mark - back->ptr] != ' ') {
+        size_t at = (size_t)(mark - back->ptr) + 1;
+        mark = memchr(back->ptr + at, 'T', back->len - at);
+    }
+    if (mark != NULL) {
+        *mark = ' ';
+    }
+}
+
+static void check_way_back(uint32_t oid, struct tide_value value, tide_str text)
 {
     TIDE_CLEANUP(tide_buf_done) struct tide_buf back = {0};
     struct tide_error err;
@@ -37,6 +50,9 @@ static void check_way_back(struct tide_value value, tide_str text)
     if (value.kind == TIDE_VALUE_BYTES) { /* the server writes lower case, upper is read too */
         TIDE_ASSERT(back.len == text.len && strncasecmp(back.ptr, text.ptr, text.len) == 0);
     } else {
+        if (oid == 1114 || oid == 1184) {
+            put_space_back(&back, text);
+        }
         TIDE_ASSERT(tide_str_equal(tide_buf_str(&back), text));
     }
 }
@@ -55,7 +71,7 @@ static void check_value(uint32_t oid, bool is_key, tide_str text)
     }
     check_record(value);
     if (is_key) {
-        check_way_back(value, text);
+        check_way_back(oid, value, text);
     }
 }
 

@@ -21,6 +21,7 @@ void tide_copy_report_opened(struct tide_copy_report *report, struct tide_pipeli
     };
     report->was_opened = true;
     report->found = tide_pipeline_found(pipeline);
+    report->has_capture = report->found == TIDE_PIPELINE_RESUMED;
     (void)snprintf(report->pipeline, sizeof(report->pipeline), "%s", tide_pipeline_name(pipeline));
     (void)fprintf(stderr, "%s to %s: %s; state in %s\n", report->source, report->sink,
                   found[report->found], report->state_dir);
@@ -39,6 +40,7 @@ void tide_copy_report_ended(struct tide_copy_report *report, struct tide_pipelin
     (void)status;
     report->has_ended = true;
     report->tables = tide_pipeline_table_count(pipeline);
+    report->tables_left_out = tide_pipeline_left_out_count(pipeline);
     tide_pipeline_counts(pipeline, &report->counts);
     tide_pipeline_each_failure(pipeline, say_failure, report);
 }
@@ -51,9 +53,9 @@ static const char *verdict(const struct tide_copy_report *report, tide_status st
     if (report->is_following) {
         return "followed until stopped";
     }
-    return !report->is_complete        ? "stopped before it was complete"
-           : report->tables_failed > 0 ? "not complete"
-                                       : "complete";
+    return !report->is_complete                                  ? "stopped before it was complete"
+           : report->tables_failed + report->tables_left_out > 0 ? "not complete"
+                                                                 : "complete";
 }
 
 static void say_summary(const struct tide_copy_report *report, tide_status status)
@@ -72,14 +74,17 @@ static void say_summary(const struct tide_copy_report *report, tide_status statu
     if (report->sink_count > 1) {
         (void)snprintf(sinks, sizeof(sinks), " to %zu sinks", report->sink_count);
     }
-    (void)fprintf(report->to, "%s: %llu tables%s, %s rows, %s stubs, %s changes, %s in %s\n",
-                  verdict(report, status), (unsigned long long)report->tables, sinks, rows, stubs,
+    uint64_t tables = report->tables - report->tables_left_out;
+    (void)fprintf(report->to, "%s: %llu %s%s,%s %s rows, %s stubs, %s changes, %s in %s\n",
+                  verdict(report, status), (unsigned long long)tables,
+                  tables == 1 ? "table" : "tables", sinks,
+                  report->found == TIDE_PIPELINE_RESUMED ? " in this run" : "", rows, stubs,
                   changes, bytes, duration);
 }
 
 static void say_what_is_left(const struct tide_copy_report *report)
 {
-    if (report->is_detached || !report->was_opened) {
+    if (report->is_detached || !report->has_capture) {
         return;
     }
     (void)fprintf(stderr,
@@ -112,6 +117,7 @@ int tide_copy_report_end(struct tide_copy_report *report, tide_status status,
     if (status != TIDE_OK) {
         return exit_status;
     }
-    bool is_good = report->is_following || (report->is_complete && report->tables_failed == 0);
+    bool is_good = report->is_following ||
+                   (report->is_complete && report->tables_failed + report->tables_left_out == 0);
     return is_good ? TIDE_EXIT_DONE : TIDE_EXIT_NO;
 }

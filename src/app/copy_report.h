@@ -18,13 +18,15 @@ struct tide_copy_report {
     bool was_opened;
     enum tide_pipeline_found found;
     char pipeline[256];
-    bool has_ended; /* the run came as far as counting */
+    bool has_capture; /* its things are in the source */
+    bool has_ended;   /* the run came as far as counting */
     bool is_complete;
     bool is_detached;
     struct tide_findings removed;
     int64_t duration_us;
     uint64_t tables;
     uint64_t tables_failed;
+    uint64_t tables_left_out; /* of tables: came or were chosen after the copy began */
     struct tide_sink_counts counts;
 };
 

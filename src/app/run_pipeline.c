@@ -45,22 +45,35 @@ static tide_status watch(struct run *run, struct tide_error *err)
     }
 }
 
+/* Tables made while the copy ran are not in it. A source that is gone has said so already. */
+static void note_new_tables(struct run *run)
+{
+    struct tide_error ignored;
+    struct tide_buf notes TIDE_CLEANUP(tide_buf_done) = {0};
+    tide_status status = tide_pipeline_note_new_tables(run->pipeline, &notes, &ignored);
+    if (status == TIDE_OK) {
+        tide_copy_report_notes(run->report, tide_buf_str(&notes));
+    }
+}
+
 static tide_status run_to_end(struct run *run, bool is_quiet, struct tide_error *err)
 {
     struct tide_copy_report *report = run->report;
     tide_progress_view_init(&run->view, run->pipeline, is_quiet);
     TIDE_TRY(tide_pipeline_start(run->pipeline, err));
+    report->has_capture = true;
     tide_status status = watch(run, err);
     drain(run);
     tide_progress_view_clear(&run->view);
     struct tide_error late;
     tide_status finished = tide_pipeline_finish(run->pipeline, &late);
+    report->duration_us = tide_clock_monotonic_us() - run->view.started_us;
     if (status == TIDE_OK || status == TIDE_END) {
         *err = late;
         TIDE_TRY(finished);
     }
-    report->duration_us = tide_clock_monotonic_us() - run->view.started_us;
     report->is_complete = status == TIDE_END;
+    note_new_tables(run);
     bool has_failures = atomic_load(&tide_pipeline_stats(run->pipeline)->copies_failed) > 0;
     if (status == TIDE_END && !report->is_keeping && !has_failures) {
         TIDE_TRY(tide_pipeline_detach(run->pipeline, &report->removed, err));

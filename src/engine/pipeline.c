@@ -87,11 +87,10 @@ static void say(const char *what)
     tide_log(TIDE_LOG_INFO, "%s", what);
 }
 
-static tide_status open_source(struct tide_pipeline *pipeline,
-                               const struct tide_checkpoint *checkpoint, struct tide_error *err)
+struct tide_source_options tide_pipeline_source_options(const struct tide_pipeline *pipeline)
 {
     const struct tide_pipeline_options *options = &pipeline->options;
-    struct tide_source_options source_options = {
+    return (struct tide_source_options){
         .place = options->source_place,
         .connection = options->connection,
         .pipeline = tide_str_from(pipeline->name),
@@ -100,6 +99,13 @@ static tide_status open_source(struct tide_pipeline *pipeline,
         .say = say,
         .waker = options->source_waker,
     };
+}
+
+static tide_status open_source(struct tide_pipeline *pipeline,
+                               const struct tide_checkpoint *checkpoint, struct tide_error *err)
+{
+    const struct tide_pipeline_options *options = &pipeline->options;
+    struct tide_source_options source_options = tide_pipeline_source_options(pipeline);
     TIDE_TRY(options->source_ops->open(&source_options, &pipeline->source, err));
     struct tide_buf identity TIDE_CLEANUP(tide_buf_done) = {0};
     options->source_ops->identity(pipeline->source, &identity);
@@ -107,11 +113,10 @@ static tide_status open_source(struct tide_pipeline *pipeline,
     if (pipeline->found == TIDE_PIPELINE_RESUMED &&
         !tide_str_equal(tide_buf_str(&identity), checkpoint->identity_json)) {
         return tide_fail(err, TIDE_STALE,
-                         "%.*s is not the source of the state in %s (it is %.*s, the state is of "
-                         "%.*s); name the right source, or start anew with another --state",
-                         TIDE_STR_ARG(options->source_shown), options->state_dir,
-                         TIDE_STR_ARG(tide_buf_str(&identity)),
-                         TIDE_STR_ARG(checkpoint->identity_json));
+                         "%.*s is not the source that the state in %s belongs to, or it was "
+                         "detached since; name the right source, or start anew with another "
+                         "--state and --overwrite",
+                         TIDE_STR_ARG(options->source_shown), options->state_dir);
     }
     return TIDE_OK;
 }
@@ -126,6 +131,7 @@ static tide_status list_tables(struct tide_pipeline *pipeline, struct tide_error
     for (size_t i = 0; i < pipeline->table_count; i++) {
         pipeline->tables[i] = keep_str(pipeline, tables[i]->store);
     }
+    TIDE_TRY(tide_pipeline_check_names(pipeline, tables, err));
     if (pipeline->options.source_ops->estimate_rows != NULL) {
         pipeline->estimated_rows = pipeline->options.source_ops->estimate_rows(pipeline->source);
     }
@@ -171,28 +177,6 @@ static struct tide_sink_engine *new_engine(struct tide_pipeline *pipeline,
     return tide_sink_engine_new(&options);
 }
 
-/* A sink that has lost what the checkpoint counts as held cannot go on from it. */
-static tide_status check_held(struct tide_pipeline *pipeline, const struct tide_pipeline_sink *sink,
-                              struct tide_sink_engine *engine,
-                              const struct tide_checkpoint *checkpoint, struct tide_error *err)
-{
-    struct tide_sink_held held;
-    struct tide_place saved = {.index = 0, .known = true};
-    tide_sink_engine_held(engine, &held);
-    if (!is_resumed(pipeline, sink, checkpoint) || !held.is_known) {
-        return TIDE_OK;
-    }
-    TIDE_TRY(pipeline->options.source_ops->position_kind->parse(checkpoint->position_json,
-                                                                &saved.position, err));
-    if (held.place.known && tide_place_compare(held.place, saved) < 0) {
-        return tide_fail(err, TIDE_STALE,
-                         "sink %.*s holds less than the checkpoint in %s says; put back what it "
-                         "held, or start anew with another --state and target",
-                         TIDE_STR_ARG(sink->name), pipeline->options.state_dir);
-    }
-    return TIDE_OK;
-}
-
 static tide_status open_sinks(struct tide_pipeline *pipeline,
                               const struct tide_checkpoint *checkpoint, struct tide_error *err)
 {
@@ -204,7 +188,9 @@ static tide_status open_sinks(struct tide_pipeline *pipeline,
         end->engine = new_engine(pipeline, sink, end->lane, checkpoint);
         pipeline->end_count++;
         TIDE_TRY(tide_sink_engine_prepare(end->engine, err));
-        TIDE_TRY(check_held(pipeline, sink, end->engine, checkpoint, err));
+        if (is_resumed(pipeline, sink, checkpoint)) {
+            TIDE_TRY(tide_pipeline_check_held(pipeline, sink, end->engine, checkpoint, err));
+        }
     }
     return TIDE_OK;
 }
@@ -244,34 +230,26 @@ static tide_status open_dead_letters(struct tide_pipeline *pipeline, struct tide
         pipeline->options.source_ops->position_kind, &pipeline->dead_letters, err);
 }
 
-/* A table that came, or was chosen, after the pipeline began has no copy. Nobody may believe that
- * it has. */
-static void note_left_out(const struct tide_pipeline *pipeline, struct tide_buf *notes)
-{
-    for (size_t i = 0; i < pipeline->table_count; i++) {
-        tide_str store = pipeline->tables[i];
-        size_t with_copy = 0;
-        for (size_t k = 0; k < pipeline->end_count; k++) {
-            unsigned lane = pipeline->ends[k].lane;
-            with_copy += !tide_ingest_is_seeded(pipeline->ingest, lane) ||
-                         tide_ingest_is_copy_over(pipeline->ingest, store, lane);
-        }
-        if (with_copy < pipeline->end_count) {
-            tide_buf_printf(notes,
-                            "table %.*s is not copied: it was not there, or not chosen, when the "
-                            "pipeline began; start anew with another state directory to copy it\n",
-                            TIDE_STR_ARG(store));
-        }
-    }
-}
-
 static tide_status load_ingest(struct tide_pipeline *pipeline,
                                const struct tide_checkpoint *checkpoint, struct tide_buf *notes,
                                struct tide_error *err)
 {
     TIDE_TRY(tide_ingest_load(pipeline->ingest, checkpoint, err));
-    note_left_out(pipeline, notes);
+    tide_pipeline_note_left_out(pipeline, notes);
     return TIDE_OK;
+}
+
+static tide_status check_checkpoint(const struct tide_pipeline *pipeline,
+                                    const struct tide_checkpoint *checkpoint,
+                                    struct tide_error *err)
+{
+    if (checkpoint->has_tidemark) {
+        return TIDE_OK;
+    }
+    return tide_fail(err, TIDE_UNSUPPORTED,
+                     "the checkpoint in %s is another program's: it does not say what this one "
+                     "needs to go on; start anew with another --state",
+                     pipeline->options.state_dir);
 }
 
 static tide_status open_parts(struct tide_pipeline *pipeline, struct tide_buf *notes,
@@ -281,12 +259,22 @@ static tide_status open_parts(struct tide_pipeline *pipeline, struct tide_buf *n
     bool was_found = false;
     TIDE_TRY(tide_state_open(pipeline->options.state_dir, &pipeline->state, err));
     TIDE_TRY(load(pipeline, &checkpoint, &was_found, notes, err));
+    if (was_found) {
+        TIDE_TRY(check_checkpoint(pipeline, &checkpoint, err));
+    }
     adopt(pipeline, &checkpoint, was_found);
     TIDE_TRY(open_source(pipeline, &checkpoint, err));
     if (pipeline->found != TIDE_PIPELINE_LEFTOVER) {
         TIDE_TRY(list_tables(pipeline, err));
         TIDE_TRY(open_dead_letters(pipeline, err));
-        TIDE_TRY(open_sinks(pipeline, &checkpoint, err));
+        if (open_sinks(pipeline, &checkpoint, err) != TIDE_OK) {
+            return was_found && checkpoint.is_closed
+                       ? tide_fail_context(err, "the copy before with this state is complete")
+                       : err->status;
+        }
+    }
+    if (pipeline->found == TIDE_PIPELINE_NEW) {
+        TIDE_TRY(tide_pipeline_note_problems(pipeline, notes, err));
     }
     make_ingest(pipeline);
     return was_found ? load_ingest(pipeline, &checkpoint, notes, err) : TIDE_OK;
@@ -327,4 +315,9 @@ size_t tide_pipeline_table_count(const struct tide_pipeline *pipeline)
 uint64_t tide_pipeline_estimated_rows(const struct tide_pipeline *pipeline)
 {
     return pipeline->estimated_rows;
+}
+
+size_t tide_pipeline_left_out_count(const struct tide_pipeline *pipeline)
+{
+    return pipeline->left_out_count;
 }

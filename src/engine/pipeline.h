@@ -72,6 +72,13 @@ enum tide_pipeline_found tide_pipeline_found(const struct tide_pipeline *pipelin
 const char *tide_pipeline_name(const struct tide_pipeline *pipeline);
 size_t tide_pipeline_table_count(const struct tide_pipeline *pipeline);
 
+/** After finish: names chosen tables that were made since open and so are not in the copies. */
+tide_status tide_pipeline_note_new_tables(const struct tide_pipeline *pipeline,
+                                          struct tide_buf *notes, struct tide_error *err);
+
+/** Of them, those that came or were chosen after the pipeline began: they are not copied. */
+size_t tide_pipeline_left_out_count(const struct tide_pipeline *pipeline);
+
 /** Prepares the source and starts the threads. */
 tide_status tide_pipeline_start(struct tide_pipeline *pipeline, struct tide_error *err);
 

@@ -81,7 +81,9 @@ static tide_status check_all_copied(struct tide_pipeline *pipeline, struct tide_
     for (size_t i = 0; i < pipeline->table_count * pipeline->end_count; i++) {
         tide_str store = pipeline->tables[i % pipeline->table_count];
         unsigned lane = pipeline->ends[i / pipeline->table_count].lane;
-        if (!tide_ingest_is_copy_over(pipeline->ingest, store, lane)) {
+        bool is_left_out =
+            pipeline->is_left_out != NULL && pipeline->is_left_out[i % pipeline->table_count];
+        if (!is_left_out && !tide_ingest_is_copy_over(pipeline->ingest, store, lane)) {
             return tide_fail(err, TIDE_CORRUPT,
                              "the copy has ended without table %.*s; start anew with another "
                              "--state, and report this",
@@ -102,8 +104,10 @@ tide_status tide_pipeline_poll(struct tide_pipeline *pipeline, struct tide_error
         tide_sink_engine_status(pipeline->ends[i].engine, &status);
         if (status.state == TIDE_SINK_FAILED) {
             *err = status.error;
-            return tide_fail_context(err, "sink %.*s",
-                                     TIDE_STR_ARG(pipeline->options.sinks[i].name));
+            return pipeline->end_count == 1
+                       ? err->status
+                       : tide_fail_context(err, "sink %.*s",
+                                           TIDE_STR_ARG(pipeline->options.sinks[i].name));
         }
     }
     return TIDE_OK;

@@ -29,6 +29,8 @@ struct tide_pipeline {
     size_t end_count;
     tide_str *tables; /* store names */
     size_t table_count;
+    bool *is_left_out; /* of tables: no copy of it was ever asked for */
+    size_t left_out_count;
     uint64_t estimated_rows;
 
     struct tide_waker *waker;
@@ -37,6 +39,30 @@ struct tide_pipeline {
     atomic_bool has_ended;
     struct tide_error ended; /* valid once has_ended */
 };
+
+/** How the source is opened. Borrows from the pipeline. */
+struct tide_source_options tide_pipeline_source_options(const struct tide_pipeline *pipeline);
+
+/* pipeline_check.c: what must be true, and what the user must be told, before anything runs. */
+
+/** TIDE_STALE when the sink has lost something that the checkpoint counts as held. */
+tide_status tide_pipeline_check_held(const struct tide_pipeline *pipeline,
+                                     const struct tide_pipeline_sink *sink,
+                                     struct tide_sink_engine *engine,
+                                     const struct tide_checkpoint *checkpoint,
+                                     struct tide_error *err);
+
+/** TIDE_INVALID when a table that was named, not chosen by a pattern, is not among `tables`. */
+tide_status tide_pipeline_check_names(const struct tide_pipeline *pipeline,
+                                      const struct tide_relation *const *tables,
+                                      struct tide_error *err);
+
+/** Tables that came, or were chosen, after the pipeline began: named, and marked as left out. */
+void tide_pipeline_note_left_out(struct tide_pipeline *pipeline, struct tide_buf *notes);
+
+/** What `check` finds wrong: tables that cannot be copied. */
+tide_status tide_pipeline_note_problems(struct tide_pipeline *pipeline, struct tide_buf *notes,
+                                        struct tide_error *err);
 
 /* The checkpoint keeper of the pipeline's ingest; `context` is the pipeline. */
 tide_status tide_pipeline_save(void *context, tide_str json, enum tide_checkpoint_phase phase,

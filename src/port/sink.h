@@ -54,6 +54,9 @@ struct tide_sink_options {
     struct tide_dead_letters dead_letters;
 };
 
+/* next_seq of a snapshot whose end is held. */
+#define TIDE_SEQ_ENDED UINT64_MAX
+
 struct tide_held_snapshot {
     char id[TIDE_UUID_LEN + 1];
     uint32_t attempt;
@@ -64,7 +67,7 @@ struct tide_held_snapshot {
 struct tide_sink_held {
     bool is_known; /* false: it cannot tell; everything is sent again */
     struct tide_place place;
-    const struct tide_held_snapshot *snapshots; /* open ones */
+    const struct tide_held_snapshot *snapshots; /* open ones, and those that ended last */
     size_t snapshot_count;
 };
 

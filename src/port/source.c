@@ -21,6 +21,12 @@ void tide_findings_add(struct tide_findings *findings, bool is_problem, tide_str
     };
 }
 
+void tide_findings_mark_left_out(struct tide_findings *findings)
+{
+    TIDE_ASSERT(findings->count > 0);
+    findings->items[findings->count - 1].is_left_out = true;
+}
+
 void tide_findings_done(struct tide_findings *findings)
 {
     tide_arena_done(&findings->arena);

@@ -50,7 +50,8 @@ struct tide_event {
 /* One thing that `check` found or `detach` did, and the way out. Strings live in the list's arena.
  */
 struct tide_finding {
-    bool is_problem; /* the copy would fail or miss something; else a remark */
+    bool is_problem;  /* the copy would fail or miss something; else a remark */
+    bool is_left_out; /* a table that is not named is left out of the copy */
     tide_str what;
     tide_str remedy; /* SQL or a command; may be empty */
 };
@@ -65,6 +66,9 @@ struct tide_findings {
 /** Adds a finding; both strings are copied. */
 void tide_findings_add(struct tide_findings *findings, bool is_problem, tide_str what,
                        tide_str remedy);
+
+/** Marks the finding added last: a table is left out. */
+void tide_findings_mark_left_out(struct tide_findings *findings);
 void tide_findings_done(struct tide_findings *findings);
 
 struct tide_source_ops {

@@ -245,6 +245,47 @@ def test_copy_of_another_database_into_the_same_state_is_refused(run, start, dat
     assert result.code != 0 and "state" in result.err
 
 
+def test_record_of_what_is_held_that_lost_its_newest_slot_is_noticed(run, start, tmp_path):
+    """A torn slot was never acknowledged; one that rots later was, and the checkpoint knows."""
+    database = tmp_path / "shop.db"
+    shop.make_shop(database, orders=2000)
+    arguments = ["copy", "sqlite:shop.db", "file:out.ndjson", "--state", "state"]
+    process = start(*arguments, "--follow")
+    process.wait_until(lambda: (tmp_path / "out.ndjson").exists() and
+                       (tmp_path / "out.ndjson").read_bytes().count(b'{"kind":"end"') == 5)
+    process.interrupt().check()
+    record = tmp_path / ".out.ndjson.tidemark"
+    slots = bytearray(record.read_bytes())
+    half = len(slots) // 2
+    numbers = [int.from_bytes(slots[at + 16:at + 24], "little") for at in (0, half)]
+    newest = half if numbers[1] > numbers[0] else 0
+    slots[newest + 30:newest + 34] = b"XXXX"
+    record.write_bytes(slots)
+    result = run(*arguments)
+    if result.code == 0:  # the older slot said the same: nothing came between them
+        check_snapshots(rebuilt(database, tmp_path / "out.ndjson"))
+    else:
+        assert result.code == 3 and "holds less than the checkpoint" in result.err
+
+
+def test_tables_that_come_later_are_named_and_never_called_copied(run, database):
+    arguments = ["copy", "sqlite:shop.db", "file:out.ndjson", "--state", "state"]
+    run(*arguments, "--keep", "--tables", "orders").check()
+    result = run(*arguments)
+    assert result.code == 1 and result.out.startswith("not complete: 1 table, in this run 0 rows")
+    assert "table shop.customers is not copied" in result.err
+
+
+def test_virtual_table_is_named_when_it_is_left_out_and_refused_by_name(run, tmp_path):
+    with sqlite3.connect(tmp_path / "shop.db") as db:
+        db.execute("CREATE TABLE t (id INTEGER PRIMARY KEY)")
+        db.execute("CREATE VIRTUAL TABLE f USING fts5(words)")
+    result = run("copy", "sqlite:shop.db", "file:out.ndjson").check()
+    assert "note: table f" in result.err
+    result = run("copy", "sqlite:shop.db", "file:other.ndjson", "--tables", "t,f")
+    assert result.code == 2 and "table f " in result.err
+
+
 def test_memory_stays_flat_under_a_limit(run, start, tmp_path):
     """Five million rows with 256 MiB for everything; resident memory does not grow with the table."""
     database = tmp_path / "big.db"

@@ -120,10 +120,11 @@ static void held_follows_flush_not_write(void **state)
         kit_rows((struct kit_part){.relation = t, .snapshot = 1, .first_seq = 2, .is_end = true}));
     kit_flush(ops, sink);
     ops->held(sink, &held);
-    assert_int_equal(held.snapshot_count, 1);
+    assert_int_equal(held.snapshot_count, 2);
     char id[TIDE_UUID_LEN + 1];
     kit_snapshot_id(2, id);
     assert_string_equal(held.snapshots[0].id, id);
+    assert_true(held.snapshots[1].next_seq == TIDE_SEQ_ENDED);
     ops->close(sink);
 }
 

@@ -30,6 +30,31 @@ static size_t find(const struct tide_progress *progress, const char *id)
     return i;
 }
 
+static void take_out(struct tide_progress *progress, size_t at)
+{
+    if (at < progress->snapshot_count) {
+        progress->snapshot_count--;
+        memmove(&progress->snapshots[at], &progress->snapshots[at + 1],
+                (progress->snapshot_count - at) * sizeof(progress->snapshots[0]));
+    }
+}
+
+/* They stand in the order in which they ended. */
+static void forget_oldest_ended(struct tide_progress *progress)
+{
+    size_t ended = 0;
+    size_t oldest = 0;
+    for (size_t i = progress->snapshot_count; i > 0; i--) {
+        if (progress->snapshots[i - 1].next_seq == TIDE_SEQ_ENDED) {
+            ended++;
+            oldest = i - 1;
+        }
+    }
+    if (ended > TIDE_PROGRESS_ENDED_MAX) {
+        take_out(progress, oldest);
+    }
+}
+
 static void apply_snapshot(struct tide_progress *progress, const struct tide_snapshot_part *part)
 {
     struct tide_held_snapshot now = {
@@ -38,11 +63,14 @@ static void apply_snapshot(struct tide_progress *progress, const struct tide_sna
     };
     memcpy(now.id, part->head.id, sizeof(now.id));
     size_t at = find(progress, now.id);
-    if (part->is_end && at < progress->snapshot_count) {
-        progress->snapshots[at] = progress->snapshots[--progress->snapshot_count];
+    if (part->is_end) {
+        now.next_seq = TIDE_SEQ_ENDED;
+        take_out(progress, at);
+        tide_progress_add(progress, &now);
+        forget_oldest_ended(progress);
     } else if (at < progress->snapshot_count) {
         progress->snapshots[at] = now;
-    } else if (!part->is_end) {
+    } else {
         tide_progress_add(progress, &now);
     }
 }

@@ -218,6 +218,7 @@ static void check_table(struct check *check, const struct tide_pg_table *table)
         find(check, is_refused, table->remedy, "table %.*s.%.*s %s%.*s",
              TIDE_STR_ARG(table->schema), TIDE_STR_ARG(table->name),
              is_refused ? "" : "is left out: it ", TIDE_STR_ARG(table->problem));
+        tide_findings_mark_left_out(check->findings);
         return;
     }
     check_generated(check, table);

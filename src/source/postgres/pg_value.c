@@ -175,6 +175,7 @@ static struct tide_value timestamp_value(tide_str text, char *bytes)
     if (at == text.len) {
         return text_value(text);
     }
+    TIDE_ASSERT(bytes != NULL);
     memmove(bytes, text.ptr, text.len);
     bytes[at] = 'T';
     return text_value(tide_str_of(bytes, text.len));

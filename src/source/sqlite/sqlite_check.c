@@ -87,6 +87,7 @@ static void check_table(struct check *check, const struct tide_sqlite_table *tab
         find(check, is_asked_for, "leave it out with --tables",
              "table %.*s cannot be followed: %.*s", TIDE_STR_ARG(table->name),
              TIDE_STR_ARG(table->problem));
+        tide_findings_mark_left_out(check->findings);
     } else if (tide_sqlite_table_is_renumbered(table)) {
         find(check, false, "give it a primary key, or any index: then VACUUM keeps the rowids",
              "table %.*s has no key and no index: its rows are told apart by their rowid, which "

@@ -1,0 +1,195 @@
+#include "engine/pipeline.h"
+#include "engine/pipeline_state.h"
+
+static const struct tide_held_snapshot *find_snapshot(const struct tide_sink_held *held,
+                                                      const char *id)
+{
+    for (size_t i = 0; i < held->snapshot_count; i++) {
+        if (strcmp(held->snapshots[i].id, id) == 0) {
+            return &held->snapshots[i];
+        }
+    }
+    return NULL;
+}
+
+/* The sink holds the copy as far as the checkpoint says: all of it when it is done, which leaves no
+ * open snapshot, else every row before next_seq. (Long after its end a sink has forgotten it.) */
+static bool holds_copy(const struct tide_sink_held *held, const struct tide_checkpoint_copy *copy)
+{
+    const struct tide_held_snapshot *snapshot = find_snapshot(held, copy->snapshot_id);
+    if (copy->is_done) {
+        return snapshot == NULL || snapshot->next_seq == TIDE_SEQ_ENDED;
+    }
+    return copy->next_seq == 0 || (snapshot != NULL && snapshot->next_seq >= copy->next_seq);
+}
+
+static bool is_of_sink(const struct tide_checkpoint_copy *copy, tide_str sink)
+{
+    for (size_t i = 0; i < copy->sink_count; i++) {
+        if (tide_str_equal(copy->sinks[i], sink)) {
+            return true;
+        }
+    }
+    return false;
+}
+
+static bool is_seeded(const struct tide_checkpoint *checkpoint, tide_str sink)
+{
+    for (size_t i = 0; i < checkpoint->sink_count; i++) {
+        if (tide_str_equal(checkpoint->sinks[i].name, sink)) {
+            return checkpoint->sinks[i].is_seeded;
+        }
+    }
+    return false;
+}
+
+static bool holds_all(const struct tide_sink_held *held, const struct tide_checkpoint *checkpoint,
+                      tide_str sink, struct tide_position position)
+{
+    struct tide_place saved = {.position = position, .known = true};
+    /* a sink that was never seeded may not have got any change yet */
+    bool must_know = is_seeded(checkpoint, sink) && checkpoint->store_count > 0;
+    if (held->place.known ? tide_place_compare(held->place, saved) < 0 : must_know) {
+        return false;
+    }
+    for (size_t i = 0; i < checkpoint->copy_count; i++) {
+        const struct tide_checkpoint_copy *copy = &checkpoint->copies[i];
+        if (copy->is_begun && is_of_sink(copy, sink) && !holds_copy(held, copy)) {
+            return false;
+        }
+    }
+    return true;
+}
+
+tide_status tide_pipeline_check_held(const struct tide_pipeline *pipeline,
+                                     const struct tide_pipeline_sink *sink,
+                                     struct tide_sink_engine *engine,
+                                     const struct tide_checkpoint *checkpoint,
+                                     struct tide_error *err)
+{
+    struct tide_sink_held held;
+    struct tide_position position;
+    tide_sink_engine_held(engine, &held);
+    if (!held.is_known || checkpoint->is_creating) {
+        return TIDE_OK;
+    }
+    TIDE_TRY(pipeline->options.source_ops->position_kind->parse(checkpoint->position_json,
+                                                                &position, err));
+    if (!holds_all(&held, checkpoint, sink->name, position)) {
+        return tide_fail(err, TIDE_STALE,
+                         "sink %.*s holds less than the checkpoint in %s says; put back what it "
+                         "held, or start anew with another --state and --overwrite",
+                         TIDE_STR_ARG(sink->name), pipeline->options.state_dir);
+    }
+    return TIDE_OK;
+}
+
+static bool has_pattern(tide_str glob)
+{
+    return glob.len > 0 &&
+           (memchr(glob.ptr, '*', glob.len) != NULL || memchr(glob.ptr, '?', glob.len) != NULL);
+}
+
+/* `table`, or `schema.table`. */
+static bool is_named(const struct tide_relation *table, tide_str name)
+{
+    if (tide_str_equal(table->name, name)) {
+        return true;
+    }
+    tide_str schema = table->schema;
+    return schema.len > 0 && name.len == schema.len + 1 + table->name.len &&
+           tide_str_starts_with(name, schema) && name.ptr[schema.len] == '.' &&
+           tide_str_ends_with(name, table->name);
+}
+
+tide_status tide_pipeline_check_names(const struct tide_pipeline *pipeline,
+                                      const struct tide_relation *const *tables,
+                                      struct tide_error *err)
+{
+    for (size_t g = 0; g < pipeline->options.glob_count; g++) {
+        tide_str glob = pipeline->options.globs[g];
+        bool is_there = has_pattern(glob);
+        for (size_t i = 0; i < pipeline->table_count && !is_there; i++) {
+            is_there = is_named(tables[i], glob);
+        }
+        if (!is_there) {
+            return tide_fail(err, TIDE_INVALID,
+                             "table %.*s is not there, or cannot be copied; `tidemark check %.*s` "
+                             "says why",
+                             TIDE_STR_ARG(glob), TIDE_STR_ARG(pipeline->options.source_shown));
+        }
+    }
+    return TIDE_OK;
+}
+
+static bool has_copy(const struct tide_pipeline *pipeline, tide_str store)
+{
+    for (size_t k = 0; k < pipeline->end_count; k++) {
+        unsigned lane = pipeline->ends[k].lane;
+        if (tide_ingest_is_seeded(pipeline->ingest, lane) &&
+            !tide_ingest_is_copy_over(pipeline->ingest, store, lane)) {
+            return false;
+        }
+    }
+    return true;
+}
+
+void tide_pipeline_note_left_out(struct tide_pipeline *pipeline, struct tide_buf *notes)
+{
+    pipeline->is_left_out = tide_arena_alloc(&pipeline->arena, pipeline->table_count, sizeof(bool));
+    for (size_t i = 0; i < pipeline->table_count; i++) {
+        pipeline->is_left_out[i] = !has_copy(pipeline, pipeline->tables[i]);
+        if (pipeline->is_left_out[i]) {
+            pipeline->left_out_count++;
+            tide_buf_printf(notes,
+                            "table %.*s is not copied: it was not there, or not chosen, when the "
+                            "pipeline began; start anew with another state directory to copy it\n",
+                            TIDE_STR_ARG(pipeline->tables[i]));
+        }
+    }
+}
+
+tide_status tide_pipeline_note_problems(struct tide_pipeline *pipeline, struct tide_buf *notes,
+                                        struct tide_error *err)
+{
+    struct tide_findings findings = {0};
+    tide_status status = pipeline->options.source_ops->check(pipeline->source, &findings, err);
+    for (size_t i = 0; status == TIDE_OK && i < findings.count; i++) {
+        if (findings.items[i].is_problem || findings.items[i].is_left_out) {
+            tide_buf_printf(notes, "note: %.*s\n", TIDE_STR_ARG(findings.items[i].what));
+        }
+    }
+    tide_findings_done(&findings);
+    return status;
+}
+
+static bool is_known(const struct tide_pipeline *pipeline, tide_str store)
+{
+    for (size_t i = 0; i < pipeline->table_count; i++) {
+        if (tide_str_equal(pipeline->tables[i], store)) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/* The pipeline's own source knows the tables as they were when it was prepared. */
+tide_status tide_pipeline_note_new_tables(const struct tide_pipeline *pipeline,
+                                          struct tide_buf *notes, struct tide_error *err)
+{
+    const struct tide_source_ops *ops = pipeline->options.source_ops;
+    struct tide_source_options options = tide_pipeline_source_options(pipeline);
+    struct tide_source *source = NULL;
+    const struct tide_relation *const *tables = NULL;
+    size_t count = 0;
+    TIDE_TRY(ops->open(&options, &source, err));
+    tide_status status = ops->tables(source, &tables, &count, err);
+    for (size_t i = 0; status == TIDE_OK && i < count; i++) {
+        if (!is_known(pipeline, tables[i]->store)) {
+            tide_buf_printf(notes, "table %.*s was made meanwhile and is not in this copy\n",
+                            TIDE_STR_ARG(tables[i]->store));
+        }
+    }
+    ops->close(source);
+    return status;
+}
