@@ -12,15 +12,16 @@ static const struct tide_held_snapshot *find_snapshot(const struct tide_sink_hel
     return NULL;
 }
 
-/* The sink holds the copy as far as the checkpoint says: all of it when it is done, which leaves no
- * open snapshot, else every row before next_seq. (Long after its end a sink has forgotten it.) */
+/* The sink holds the copy as far as the checkpoint says: its end when it is done, else every row
+ * before next_seq. Long after its end a sink may have forgotten it. */
 static bool holds_copy(const struct tide_sink_held *held, const struct tide_checkpoint_copy *copy)
 {
     const struct tide_held_snapshot *snapshot = find_snapshot(held, copy->snapshot_id);
-    if (copy->is_done) {
-        return snapshot == NULL || snapshot->next_seq == TIDE_SEQ_ENDED;
+    uint64_t needed = copy->is_done ? TIDE_SEQ_ENDED : copy->next_seq;
+    if (snapshot == NULL) {
+        return needed == 0 || !held->lists_all;
     }
-    return copy->next_seq == 0 || (snapshot != NULL && snapshot->next_seq >= copy->next_seq);
+    return snapshot->next_seq >= needed;
 }
 
 static bool is_of_sink(const struct tide_checkpoint_copy *copy, tide_str sink)

@@ -69,6 +69,7 @@ struct tide_sink_held {
     struct tide_place place;
     const struct tide_held_snapshot *snapshots; /* open ones, and those that ended last */
     size_t snapshot_count;
+    bool lists_all; /* none that ended has been forgotten */
 };
 
 /* What a sink has written since it was opened. */

@@ -58,6 +58,7 @@ static void file_held(struct tide_sink *sink, struct tide_sink_held *ret_held)
         .place = progress->place,
         .snapshots = progress->snapshots,
         .snapshot_count = progress->snapshot_count,
+        .lists_all = tide_progress_ended_count(progress) < TIDE_PROGRESS_ENDED_MAX,
     };
 }
 

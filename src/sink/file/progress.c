@@ -39,20 +39,26 @@ static void take_out(struct tide_progress *progress, size_t at)
     }
 }
 
+size_t tide_progress_ended_count(const struct tide_progress *progress)
+{
+    size_t count = 0;
+    for (size_t i = 0; i < progress->snapshot_count; i++) {
+        count += progress->snapshots[i].next_seq == TIDE_SEQ_ENDED;
+    }
+    return count;
+}
+
 /* They stand in the order in which they ended. */
 static void forget_oldest_ended(struct tide_progress *progress)
 {
-    size_t ended = 0;
+    if (tide_progress_ended_count(progress) <= TIDE_PROGRESS_ENDED_MAX) {
+        return;
+    }
     size_t oldest = 0;
-    for (size_t i = progress->snapshot_count; i > 0; i--) {
-        if (progress->snapshots[i - 1].next_seq == TIDE_SEQ_ENDED) {
-            ended++;
-            oldest = i - 1;
-        }
+    while (progress->snapshots[oldest].next_seq != TIDE_SEQ_ENDED) {
+        oldest++;
     }
-    if (ended > TIDE_PROGRESS_ENDED_MAX) {
-        take_out(progress, oldest);
-    }
+    take_out(progress, oldest);
 }
 
 static void apply_snapshot(struct tide_progress *progress, const struct tide_snapshot_part *part)

@@ -26,7 +26,10 @@ void tide_progress_done(struct tide_progress *progress);
 /** Takes in what writing `batch` (whole) brings. The place never goes back. */
 void tide_progress_apply(struct tide_progress *progress, const struct tide_batch *batch);
 
-/** Adds an open snapshot. */
+/** Ended snapshots that are remembered. */
+size_t tide_progress_ended_count(const struct tide_progress *progress);
+
+/** Adds a snapshot. */
 void tide_progress_add(struct tide_progress *progress, const struct tide_held_snapshot *snapshot);
 
 /** Makes `into` equal to `from`. */
