@@ -170,6 +170,7 @@ static tide_status take_text(struct parse *parse, const yaml_event_t *event, str
         return tide_fail(err, TIDE_INVALID, "a text with a NUL character in it");
     }
     TIDE_TRY(new_node(parse, TIDE_YAML_TEXT, &node, err));
+    TIDE_ASSERT(node != NULL);
     node->text = tide_str_of(tide_arena_cstr(parse->arena, text), text.len);
     node->is_quoted = event->data.scalar.style != YAML_PLAIN_SCALAR_STYLE;
     TIDE_TRY(note_anchor(parse, keep(parse, event->data.scalar.anchor), node, err));
