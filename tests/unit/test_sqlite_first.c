@@ -1,4 +1,4 @@
-/* Starting: several pipelines at once, on a new log, with a file that cannot be written. */
+/* Starting: several pipelines at once, on a new log, with a file or names that will not do. */
 #include "cmocka_prelude.h"
 
 #include "base/buf.h"
@@ -161,12 +161,60 @@ static void check_of_what_cannot_be_written_says_so(void **state)
     }
 }
 
+static void names_that_are_no_text_are_not_followed(void **state)
+{
+    (void)state;
+    struct sqlite_kit kit;
+    struct tide_error err = {0};
+    struct tide_findings findings = {0};
+    const struct tide_relation *const *tables = NULL;
+    size_t count = 0;
+    kit_init(&kit, "wal");
+    kit_sql(&kit, "CREATE TABLE \"a\xff\"(id INTEGER PRIMARY KEY, v);"
+                  "CREATE TABLE b(id INTEGER PRIMARY KEY, \"v\xc3\");"
+                  "CREATE TABLE c(id INTEGER PRIMARY KEY, v \"t\xed\xa0\x80\");"
+                  "CREATE TABLE \"d\n\x1b[1m\xc2\x9b\"(v);"
+                  "CREATE TABLE \"\xc3\xa9\"(id INTEGER PRIMARY KEY)");
+    kit.source = kit_open_source(&kit, "p");
+    assert_int_equal(OPS.tables(kit.source, &tables, &count, &err), TIDE_OK);
+    assert_int_equal(count, 2); /* d and é */
+    assert_int_equal(OPS.check(kit.source, &findings, &err), TIDE_OK);
+    struct tide_buf said = {0};
+    for (size_t i = 0; i < findings.count; i++) {
+        tide_buf_append_str(&said, findings.items[i].what);
+        tide_buf_append_char(&said, '|');
+    }
+    assert_true(tide_str_is_utf8(tide_buf_str(&said)));
+    assert_null(strpbrk(tide_buf_cstr(&said), "\n\x1b"));
+    assert_non_null(strstr(said.ptr, "table a\\xff cannot be followed: its name is not valid"));
+    assert_non_null(strstr(said.ptr, "table b cannot be followed: the name or the type of one"));
+    assert_non_null(strstr(said.ptr, "table c cannot be followed: the name or the type of one"));
+    assert_non_null(strstr(said.ptr, "table d\\x0a\\x1b[1m\\x9b has no key"));
+    tide_buf_done(&said);
+    tide_findings_done(&findings);
+    assert_int_equal(prepare(kit.source, &err), TIDE_OK); /* the others */
+    kit_done(&kit);
+}
+
+static void open_of_a_file_whose_name_is_no_text_is_invalid(void **state)
+{
+    (void)state;
+    struct tide_error err = {0};
+    struct tide_source *source = NULL;
+    struct tide_source_options options = {.place = TIDE_STR("/tmp/\xff.db"),
+                                          .pipeline = TIDE_STR("p")};
+    assert_int_equal(OPS.open(&options, &source, &err), TIDE_INVALID);
+    assert_non_null(strstr(err.message, "not valid UTF-8"));
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(prepare_after_another_was_first_leaves_nothing_and_works_again),
         cmocka_unit_test(prepare_on_an_emptied_log_takes_a_new_id),
         cmocka_unit_test(prepare_on_a_log_emptied_after_opening_fails_once),
+        cmocka_unit_test(names_that_are_no_text_are_not_followed),
+        cmocka_unit_test(open_of_a_file_whose_name_is_no_text_is_invalid),
         cmocka_unit_test(check_of_what_cannot_be_written_says_so),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

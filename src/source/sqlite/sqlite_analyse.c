@@ -308,10 +308,29 @@ static void probe(sqlite3 *db, struct tide_sqlite_table *table)
     table->is_nullable = false;
 }
 
+/* SQLite takes any bytes for a name; frames are UTF-8. */
+static void judge_names(struct tide_sqlite_table *table)
+{
+    if (!tide_str_is_utf8(table->name)) {
+        table->problem = TIDE_STR("its name is not valid UTF-8");
+    }
+    for (size_t i = 0; i < table->column_count && table->problem.len == 0; i++) {
+        if (!tide_str_is_utf8(table->columns[i].name) ||
+            !tide_str_is_utf8(table->columns[i].type)) {
+            table->problem = TIDE_STR("the name or the type of one of its columns is not valid "
+                                      "UTF-8");
+        }
+    }
+}
+
 static tide_status analyse_ordinary(sqlite3 *db, struct tide_sqlite_table *table,
                                     struct tide_error *err)
 {
     TIDE_TRY(read_columns(db, table, err));
+    judge_names(table);
+    if (table->problem.len > 0) {
+        return TIDE_OK; /* the identity says that it cannot be followed */
+    }
     TIDE_TRY(read_indexes(db, table, err));
     tide_sqlite_identify(table);
     if (table->identity != TIDE_SQLITE_NOT_FOLLOWED) {

@@ -16,6 +16,29 @@ struct check {
     struct tide_findings *findings;
 };
 
+/* Names may hold anything. What a terminal acts on, or cannot show, becomes \xNN. */
+static void append_shown(struct tide_buf *buf, tide_str text)
+{
+    while (text.len > 0) {
+        size_t valid = tide_str_utf8_valid_prefix(text);
+        for (size_t i = 0; i < valid; i++) {
+            unsigned char c = (unsigned char)text.ptr[i];
+            if (c == 0xc2 && (unsigned char)text.ptr[i + 1] < 0xa0) { /* a C1 control */
+                tide_buf_printf(buf, "\\x%02x", (unsigned char)text.ptr[++i]);
+            } else if (c < 0x20 || c == 0x7f) {
+                tide_buf_printf(buf, "\\x%02x", c);
+            } else {
+                tide_buf_append_char(buf, (char)c);
+            }
+        }
+        text = tide_str_of(text.ptr + valid, text.len - valid);
+        if (text.len > 0) {
+            tide_buf_printf(buf, "\\x%02x", (unsigned char)text.ptr[0]);
+            text = tide_str_of(text.ptr + 1, text.len - 1);
+        }
+    }
+}
+
 static void find(struct check *check, bool is_problem, const char *remedy, const char *fmt, ...)
     TIDE_PRINTF(4, 5);
 
@@ -28,7 +51,9 @@ static void find(struct check *check, bool is_problem, const char *remedy, const
     va_end(args);
     TIDE_ASSERT(len >= 0);
     size_t kept = (size_t)len < sizeof(what) ? (size_t)len : sizeof(what) - 1;
-    tide_findings_add(check->findings, is_problem, tide_str_of(what, kept), tide_str_from(remedy));
+    TIDE_CLEANUP(tide_buf_done) struct tide_buf shown = {0};
+    append_shown(&shown, tide_str_of(what, kept));
+    tide_findings_add(check->findings, is_problem, tide_buf_str(&shown), tide_str_from(remedy));
 }
 
 static void check_writable(struct check *check)

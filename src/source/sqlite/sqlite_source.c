@@ -102,6 +102,16 @@ static tide_status read_source_id(sqlite3 *db, char ret_id[TIDE_SQLITE_HEX_LEN +
     return TIDE_OK;
 }
 
+/* The connection's name is the first part of every table's name in the frames. */
+static tide_status require_text(const struct tide_source *source, struct tide_error *err)
+{
+    return tide_str_is_utf8(source->options.connection)
+               ? TIDE_OK
+               : tide_fail(err, TIDE_INVALID,
+                           "the file's name, which frames carry, is not valid UTF-8; rename the "
+                           "file, or make a link to it");
+}
+
 static void sqlite_close(struct tide_source *source);
 
 static tide_status sqlite_open(const struct tide_source_options *options,
@@ -112,7 +122,10 @@ static tide_status sqlite_open(const struct tide_source_options *options,
     }
     struct tide_source *source = tide_alloc(1, sizeof(*source));
     copy_options(source, options);
-    tide_status status = tide_sqlite_db_open_best(source->path, OPEN_BUSY_MS, &source->db, err);
+    tide_status status = require_text(source, err);
+    if (status == TIDE_OK) {
+        status = tide_sqlite_db_open_best(source->path, OPEN_BUSY_MS, &source->db, err);
+    }
     if (status == TIDE_OK) {
         status = read_source_id(source->db, source->source_id, err);
     }
