@@ -131,7 +131,9 @@ tide_status tide_file_replace_at(int dir_fd, const char *dir, const char *name, 
         status = fail_errno(err, "cannot rename", shown);
     }
     if (status != TIDE_OK) {
+        int failed = errno;
         (void)unlinkat(dir_fd, temporary, 0);
+        errno = failed;
         return status;
     }
     return fsync_retry(dir_fd) == 0 ? TIDE_OK : fail_errno(err, "cannot sync directory", dir);

@@ -23,7 +23,8 @@ tide_status tide_file_read(const char *path, size_t size_max, struct tide_buf *r
 tide_status tide_file_replace(const char *dir, const char *name, tide_str bytes,
                               struct tide_error *err);
 
-/** The same in an open directory: `dir` is only for messages. For those who replace often. */
+/** The same in an open directory: `dir` is only for messages. For those who replace often. After
+ * TIDE_IO errno says why. */
 tide_status tide_file_replace_at(int dir_fd, const char *dir, const char *name, tide_str bytes,
                                  struct tide_error *err);
 

@@ -217,8 +217,9 @@ static tide_status put_locked(struct tide_dead_letter_file *letters,
     }
     TIDE_TRY(cut_torn_line(letters, err));
     TIDE_TRY(write_line(letters, err));
-    if (letters->length == 0) {
-        TIDE_TRY(tide_dir_sync(letters->dir, err));
+    if (letters->length == 0 && tide_dir_sync(letters->dir, err) != TIDE_OK) {
+        err->retriable = true;
+        return err->status;
     }
     letters->is_dirty = false;
     letters->length += letters->line.len;

@@ -145,7 +145,7 @@ static enum outcome sink_error(const struct tide_error *err)
 {
     bool is_lasting = err->status == TIDE_INVALID || err->status == TIDE_STALE ||
                       err->status == TIDE_CORRUPT || err->status == TIDE_UNSUPPORTED ||
-                      err->status == TIDE_CLOSED;
+                      err->status == TIDE_CLOSED || err->status == TIDE_IO;
     return is_lasting && !err->retriable ? OUTCOME_FAILED : OUTCOME_ERROR;
 }
 

@@ -87,7 +87,8 @@ struct tide_sink_ops {
      * Makes the target ready to be written to: what an interrupted run left beyond what it had
      * acknowledged is cut away. `options` is copied, but for identity's and dead letters' targets.
      * Errors: TIDE_INVALID something is there that is not ours; TIDE_IO; TIDE_STALE another
-     * source's.
+     * source's. TIDE_IO is marked retriable, here and below, when it may pass by itself: the sink
+     * is then opened again after a while; else it has failed for good.
      */
     tide_status (*open)(const struct tide_sink_options *options, struct tide_sink **ret_sink,
                         struct tide_error *err);

@@ -1,9 +1,7 @@
 """Errors of sinks that do not pass by themselves end a copy; it does not try for ever."""
 
 import os
-import signal
 import subprocess
-import time
 
 import pytest
 from support import shop
@@ -46,3 +44,32 @@ def test_command_without_standard_output_writes_into_no_file(run, program, datab
     assert done.returncode == 3
     assert "standard output could not be written" in done.stderr
     run("verify", "out.ndjson").check()
+
+
+def link_to_nowhere(path):
+    os.symlink("nowhere", path)
+
+
+@pytest.mark.parametrize("target,name,put", [
+    *[(target, name, put) for put in (link_to_nowhere, os.mkdir) for target, name in [
+        ("file:out/", "out/shop.orders.ndjson"),
+        ("file:out/", "out/.tidemark-held"),
+        ("file:out/", "out/..tidemark-held.tmp"),
+        ("file:out.ndjson", ".out.ndjson.tidemark"),
+        ("file:out.ndjson", "..out.ndjson.tidemark.tmp"),
+    ]],
+    ("file:out.ndjson", "out.ndjson", link_to_nowhere),
+])
+def test_name_that_is_taken_ends_the_copy(run, database, tmp_path, target, name, put):
+    (tmp_path / "out").mkdir()
+    put(tmp_path / name)
+    result = run("copy", "sqlite:shop.db", target, "--overwrite", timeout=20)
+    result.check(3)
+    assert name in result.err and "opened again" not in result.err, result.err
+
+
+def test_link_that_leads_nowhere_is_named(run, database, tmp_path):
+    (tmp_path / "out").mkdir()
+    link_to_nowhere(tmp_path / "out" / "shop.orders.ndjson")
+    result = run("copy", "sqlite:shop.db", "file:out/", "--overwrite", timeout=20).check(3)
+    assert "out/shop.orders.ndjson is a symbolic link that leads nowhere" in result.err

@@ -125,7 +125,7 @@ void rig_engine(struct rig *rig)
 
 void rig_stream(struct rig *rig)
 {
-    *rig = (struct rig){.script.status = TIDE_IO};
+    *rig = (struct rig){.script = {.status = TIDE_IO, .is_retriable = true}};
     assert_int_equal(pthread_mutex_init(&rig->script.mutex, NULL), 0);
     assert_int_equal(tide_channel_new(NULL, &rig->stream, &rig_err), TIDE_OK);
     assert_int_equal(rig->stream->ops->add_lane(rig->stream, TIDE_STR("x"), &rig->lane, &rig_err),

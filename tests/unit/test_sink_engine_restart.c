@@ -178,13 +178,14 @@ static void lane_dropped_while_it_waits_for_the_restart_ends_it(void **state)
 static void run_lasting_error_fails_it_for_good(void **state)
 {
     (void)state;
-    const tide_status lasting[] = {TIDE_INVALID, TIDE_STALE, TIDE_CORRUPT, TIDE_UNSUPPORTED,
-                                   TIDE_CLOSED};
+    const tide_status lasting[] = {TIDE_INVALID,     TIDE_STALE,  TIDE_CORRUPT,
+                                   TIDE_UNSUPPORTED, TIDE_CLOSED, TIDE_IO};
     const char *const want[] = {"o! ", "o w1:0! c ", "o w1:0 f1@0! c "};
     for (size_t i = 0; i < sizeof(lasting) / sizeof(lasting[0]) * 3; i++) {
         struct rig rig;
         rig_open(&rig);
         rig.script.status = lasting[i / 3];
+        rig.script.is_retriable = false;
         script_set_failure(&rig.script, (int)(i % 3), 1);
         rig_publish(&rig, 1);
         tide_sink_engine_start(rig.engine);
@@ -207,9 +208,9 @@ static void run_retriable_or_passing_error_is_tried_again(void **state)
     const struct {
         tide_status status;
         bool is_retriable;
-    } cases[] = {{TIDE_INVALID, true}, {TIDE_STALE, true},     {TIDE_IO, false},
-                 {TIDE_IO, true},      {TIDE_REMOTE, false},   {TIDE_CLOSED, true},
-                 {TIDE_TIMEOUT, true}, {TIDE_CANCELLED, false}};
+    } cases[] = {{TIDE_INVALID, true},   {TIDE_STALE, true},  {TIDE_IO, true},
+                 {TIDE_REMOTE, false},   {TIDE_CLOSED, true}, {TIDE_TIMEOUT, true},
+                 {TIDE_CANCELLED, false}};
 
     for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]) * 3; i++) {
         struct rig rig;

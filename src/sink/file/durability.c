@@ -2,6 +2,7 @@
 
 #include "base/fsio.h"
 #include "base/limits.h"
+#include "sink/file/file_error.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -40,8 +41,10 @@ void tide_durability_done(struct tide_durability *durability)
 static tide_status fail_errno(const struct tide_durability *durability, const char *what,
                               struct tide_error *err)
 {
-    return tide_fail_retriable(err, TIDE_IO, "cannot %s %s/%s: %s", what, durability->dir,
-                               durability->name, strerror(errno));
+    int error = errno;
+    TIDE_CLEANUP(tide_buf_done) struct tide_buf path = {0};
+    tide_buf_printf(&path, "%s/%s", durability->dir, durability->name);
+    return tide_file_fail(err, error, what, tide_buf_cstr(&path));
 }
 
 static void put_le(char *to, uint64_t value, size_t bytes)
@@ -204,10 +207,10 @@ static tide_status replace_file(struct tide_durability *durability, uint64_t seq
     encode_slot(file, slot_size, sequence, payload);
     tide_status status = tide_file_replace_at(durability->dir_fd, durability->dir, durability->name,
                                               tide_str_of(file->ptr, 2 * slot_size), err);
-    if (status != TIDE_OK) {
-        err->retriable = true;
-        return status;
+    if (status == TIDE_IO) {
+        tide_file_judge(err, errno);
     }
+    TIDE_TRY(status);
     durability->slot_size = slot_size;
     durability->sequence = sequence;
     TIDE_TRY(open_file(durability, err));

@@ -44,6 +44,6 @@ tide_status tide_durability_load(struct tide_durability *durability, bool *ret_f
                                  struct tide_buf *ret_payload, struct tide_error *err);
 
 /** Makes `payload` the newest one, durably. The data it speaks of is durable already. TIDE_IO,
- * retriable. */
+ * retriable unless it lasts. */
 tide_status tide_durability_store(struct tide_durability *durability, tide_str payload,
                                   struct tide_error *err);

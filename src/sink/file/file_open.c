@@ -1,5 +1,7 @@
 #include "sink/file/file_open.h"
 
+#include "sink/file/file_error.h"
+
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -122,8 +124,7 @@ static tide_status find_occupied(const struct tide_file_set *set, bool is_ours,
     int fd = openat(set->place.dir.fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     DIR *dir = fd < 0 ? NULL : fdopendir(fd);
     if (dir == NULL) {
-        return tide_fail(err, TIDE_IO, "cannot read directory %s: %s", set->place.dir.path,
-                         strerror(errno));
+        return tide_file_fail(err, errno, "read directory", set->place.dir.path);
     }
     const struct dirent *entry;
     while (found->len == 0 && (entry = readdir(dir)) != NULL) {
@@ -166,8 +167,11 @@ static tide_status remove_recorded(struct tide_file_set *set, struct tide_error 
         tide_str recorded = set->held.files[i].name;
         memcpy(name, recorded.ptr, recorded.len);
         if (unlinkat(set->place.dir.fd, name, 0) != 0 && errno != ENOENT) {
-            return tide_fail(err, TIDE_IO, "cannot remove %s/%s: %s", set->place.dir.path, name,
-                             strerror(errno));
+            int error = errno;
+            (void)tide_fail(err, TIDE_IO, "cannot remove %s/%s: %s", set->place.dir.path, name,
+                            strerror(error));
+            tide_file_judge(err, error);
+            return TIDE_IO;
         }
     }
     set->held.file_count = 0;

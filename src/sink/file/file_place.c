@@ -2,6 +2,7 @@
 
 #include "base/alloc.h"
 #include "base/fsio.h"
+#include "sink/file/file_error.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -100,13 +101,23 @@ static tide_status open_dir_of_tables(struct tide_file_place *place, struct tide
     return TIDE_OK;
 }
 
+static tide_status open_dir(struct tide_file_place *place, struct tide_error *err)
+{
+    errno = 0;
+    tide_status status =
+        place->file_name == NULL ? open_dir_of_tables(place, err) : open_dir_of_file(place, err);
+    if (status == TIDE_IO) {
+        tide_file_judge(err, errno);
+    }
+    return status;
+}
+
 tide_status tide_file_place_open(tide_str place, struct tide_file_place *ret_place,
                                  struct tide_error *err)
 {
     TIDE_CLEANUP(tide_file_place_close) struct tide_file_place opened = {.dir = {.fd = -1}};
     TIDE_TRY(tide_file_place_name(place, &opened, err));
-    TIDE_TRY(opened.file_name == NULL ? open_dir_of_tables(&opened, err)
-                                      : open_dir_of_file(&opened, err));
+    TIDE_TRY(open_dir(&opened, err));
     *ret_place = opened;
     opened = (struct tide_file_place){.dir = {.fd = -1}};
     return TIDE_OK;

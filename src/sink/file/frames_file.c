@@ -2,6 +2,7 @@
 
 #include "base/alloc.h"
 #include "base/fsio.h"
+#include "sink/file/file_error.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -50,11 +51,10 @@ void tide_frames_file_close(struct tide_frames_file *file)
     tide_fd_close(&file->fd);
 }
 
-/* All of these may pass: a disk that has room again, a share that is back. */
 static tide_status fail_errno(const struct tide_frames_file *file, const char *what,
                               struct tide_error *err)
 {
-    return tide_fail_retriable(err, TIDE_IO, "cannot %s %s: %s", what, file->path, strerror(errno));
+    return tide_file_fail(err, errno, what, file->path);
 }
 
 /* Opens for reading and writing and locks; a FIFO must not block us. */
@@ -65,10 +65,9 @@ static tide_status open_locked(struct tide_frames_file *file, int flags, struct 
     int fd =
         openat(file->dir->fd, file->name, O_RDWR | O_CLOEXEC | O_NONBLOCK | O_NOCTTY | flags, 0600);
     if (fd < 0) {
-        int failed = errno;
+        bool is_missing = errno == ENOENT && (flags & O_CREAT) == 0;
         (void)fail_errno(file, "open", err);
-        err->retriable = failed == ENOSPC || failed == EDQUOT || failed == EMFILE;
-        return failed == ENOENT && (flags & O_CREAT) == 0 ? TIDE_END : TIDE_IO;
+        return is_missing ? TIDE_END : TIDE_IO;
     }
     if (fstat(fd, ret_st) != 0) {
         return fail_errno(file, "look at", err);
@@ -102,6 +101,13 @@ static tide_status read_tail(struct tide_frames_file *file, uint64_t length, str
     return TIDE_OK;
 }
 
+static bool leads_nowhere(const struct tide_frames_file *file)
+{
+    struct stat st;
+    return fstatat(file->dir->fd, file->name, &st, AT_SYMLINK_NOFOLLOW) == 0 &&
+           S_ISLNK(st.st_mode) && fstatat(file->dir->fd, file->name, &st, 0) != 0;
+}
+
 tide_status tide_frames_file_create(struct tide_frames_file *file, uint64_t *ret_size,
                                     struct tide_error *err)
 {
@@ -109,6 +115,12 @@ tide_status tide_frames_file_create(struct tide_frames_file *file, uint64_t *ret
     tide_status status = open_locked(file, 0, &st, err);
     if (status == TIDE_END) {
         status = open_locked(file, O_CREAT | O_EXCL, &st, err);
+        if (status != TIDE_OK && leads_nowhere(file)) {
+            return tide_fail(err, TIDE_IO,
+                             "%s is a symbolic link that leads nowhere; remove it, or make what it "
+                             "names",
+                             file->path);
+        }
     }
     TIDE_TRY(status);
     TIDE_TRY(read_tail(file, (uint64_t)st.st_size, err));

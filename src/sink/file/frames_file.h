@@ -67,7 +67,8 @@ tide_status tide_frames_file_cut(struct tide_frames_file *file, uint64_t length,
 /** Buffers a line end if the last line has none. */
 void tide_frames_file_end_line(struct tide_frames_file *file);
 
-/** Writes what is buffered, opening the file again if it was closed. TIDE_IO, retriable. */
+/** Writes what is buffered, opening the file again if it was closed. TIDE_IO, retriable unless it
+ * lasts. */
 tide_status tide_frames_file_write_out(struct tide_frames_file *file, struct tide_error *err);
 
 /** Syncs what was written. Errors: TIDE_IO, retriable; TIDE_STALE somebody moved or changed the

@@ -62,7 +62,8 @@ static tide_status fail_write(struct tide_error *err)
     if (errno == EPIPE) {
         return tide_fail(err, TIDE_CLOSED, "standard output was closed");
     }
-    return tide_fail(err, TIDE_IO, "cannot write to standard output: %s", strerror(errno));
+    return tide_fail_retriable(err, TIDE_IO, "cannot write to standard output: %s",
+                               strerror(errno));
 }
 
 /* Writes the buffer whole; whoever gave us the descriptor may have made it non-blocking. */
