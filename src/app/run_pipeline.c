@@ -5,7 +5,8 @@
 #include "app/signals.h"
 #include "base/clock.h"
 
-#define DRAIN_US 30000000
+#define DRAIN_US         30000000
+#define DRAIN_UNHEARD_US 1000000 /* a longer wait is explained */
 
 struct run {
     struct tide_pipeline *pipeline;
@@ -17,13 +18,29 @@ struct run {
     struct tide_copy_report *report;
 };
 
+/* What a longer wait is for, once: the sign of a full disk or of a reader that does not read. */
+static void explain_drain(struct run *run, bool *was_explained)
+{
+    if (*was_explained) {
+        return;
+    }
+    *was_explained = true;
+    tide_progress_view_clear(&run->view);
+    (void)fputs("waiting for the sink to take what was published; again to stop at once\n", stderr);
+}
+
 /* Waits for what was published to be held; a second signal cuts it short. */
 static void drain(struct run *run)
 {
+    int64_t started_us = tide_clock_monotonic_us();
     int64_t deadline_us = tide_clock_deadline_us(DRAIN_US);
+    bool was_explained = false;
     int signal = 0;
     tide_pipeline_halt(run->pipeline);
     while (!tide_pipeline_is_drained(run->pipeline) && tide_clock_monotonic_us() < deadline_us) {
+        if (tide_clock_monotonic_us() - started_us >= DRAIN_UNHEARD_US) {
+            explain_drain(run, &was_explained);
+        }
         if (tide_signals_wait(&run->signals, &run->waker, tide_clock_deadline_us(100000),
                               &signal)) {
             return;

@@ -1,10 +1,12 @@
 """Errors of sinks that do not pass by themselves end a copy; it does not try for ever."""
 
 import os
+import signal
 import subprocess
 
 import pytest
 from support import shop
+from support.process import Process
 
 
 @pytest.fixture
@@ -73,3 +75,27 @@ def test_link_that_leads_nowhere_is_named(run, database, tmp_path):
     link_to_nowhere(tmp_path / "out" / "shop.orders.ndjson")
     result = run("copy", "sqlite:shop.db", "file:out/", "--overwrite", timeout=20).check(3)
     assert "out/shop.orders.ndjson is a symbolic link that leads nowhere" in result.err
+
+
+WAITING = "waiting for the sink to take what was published; again to stop at once"
+
+
+def test_stop_while_the_sink_cannot_write_says_what_it_waits_for(program, database):
+    # files may grow no further: like a full disk, but for this process alone
+    blocks = database.stat().st_size // 1024 + 200
+    line = (f"trap '' XFSZ; ulimit -f {blocks}; "
+            f"exec {program} copy sqlite:shop.db file:out.ndjson --follow")
+    with Process("-c", line, argv0="/bin/bash", cwd=database.parent) as process:
+        process.wait_for_line("File too large; opened again")
+        process.signal(signal.SIGINT)
+        process.wait_for_line(f"^{WAITING}$", timeout=10)
+        assert process.running()
+        result = process.interrupt(timeout=10)
+    assert result.err.count(WAITING) == 1
+    assert result.code == 0
+
+
+def test_stop_of_a_sink_that_keeps_up_waits_for_nothing(start, database):
+    process = start("copy", "sqlite:shop.db", "file:out.ndjson", "--follow")
+    process.wait_for_line("starting")
+    assert WAITING not in process.interrupt().check().err
