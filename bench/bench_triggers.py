@@ -9,6 +9,7 @@ docs/sqlite.md gives.
 """
 
 import argparse
+import contextlib
 import os
 import pathlib
 import shutil
@@ -31,12 +32,13 @@ def bar(sync, columns, op, size):
 
 def make(path, columns, rows):
     names = ", ".join(f"c{i}" for i in range(1, columns))
-    with sqlite3.connect(path) as db:
+    with contextlib.closing(sqlite3.connect(path, isolation_level=None)) as db:
         db.execute("PRAGMA journal_mode = WAL")
         db.execute(f"CREATE TABLE items (id INTEGER PRIMARY KEY, {names})")
         db.execute("WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < ?)"
                    f" INSERT INTO items SELECT i{', 1' * (columns - 1)} FROM n WHERE ? > 0",
                    (max(rows, 1), rows))
+        db.execute("PRAGMA wal_checkpoint(TRUNCATE)")
 
 
 def write(bare, path, op, rows, size, columns, sync):
@@ -52,7 +54,7 @@ def pair(options, folder, op, rows, size, columns, sync):
     subprocess.run([options.tidemark, "copy", f"sqlite:{followed}", "null:", "--keep", "--quiet",
                     "--state", f"{folder}/state"], check=True, stdout=subprocess.DEVNULL,
                    stderr=subprocess.DEVNULL)
-    with sqlite3.connect(followed) as db:
+    with contextlib.closing(sqlite3.connect(followed)) as db:
         db.execute("PRAGMA wal_checkpoint(TRUNCATE)")
     times = [write(options.bare, path, op, rows, size, columns, sync)
              for path in (plain, followed)]
