@@ -241,6 +241,25 @@ def test_install_into_a_read_only_file_says_so(path, tmp_path):
     assert failed.value.status == "invalid"
 
 
+def test_check_tells_of_locks_in_wal_mode(path):
+    with connect(path) as app:
+        app.execute("PRAGMA journal_mode = wal")
+    remarks = [what for is_problem, what, _ in sqlite_ddl.check(path) if not is_problem]
+    assert any("journal_mode is wal" in what and "busy_timeout" in what for what in remarks)
+
+
+@pytest.mark.parametrize("table, is_told", [
+    ("k (k PRIMARY KEY, v)", True), ("k (k BLOB PRIMARY KEY, v)", True),
+    ("k (v, k NOT NULL UNIQUE)", True), ("k (k ANY PRIMARY KEY) STRICT", True),
+    ("k (k BLOB PRIMARY KEY) STRICT", False), ("k (k TEXT PRIMARY KEY, v)", False),
+    ("k (k INTEGER PRIMARY KEY, v)", False), ("k (v)", False)])
+def test_check_tells_of_keys_that_take_any_type(path, table, is_told):
+    with connect(path) as app:
+        app.execute(f"CREATE TABLE {table}")
+    found = [what for _, what, _ in sqlite_ddl.check(path, "k") if "key of table k takes" in what]
+    assert len(found) == is_told
+
+
 def test_check_finds_what_keeps_a_copy_from_working(path):
     with connect(path) as app:
         app.executescript("CREATE TABLE d (_rowid_, rowid, oid); CREATE TABLE e (k TEXT PRIMARY KEY);"

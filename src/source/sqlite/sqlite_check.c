@@ -92,6 +92,12 @@ static tide_status check_pragmas(struct check *check, struct tide_error *err)
              "journal_mode is %.*s: while we read, a writer without busy_timeout fails with "
              "SQLITE_BUSY; set busy_timeout in the writers, or use WAL, where readers block nobody",
              TIDE_STR_ARG(mode));
+    } else if (!is_at_rest) {
+        find(
+            check, false, "PRAGMA busy_timeout = 1000, in each connection that writes",
+            "journal_mode is wal: reading blocks nobody, but about once a second we take the write "
+            "lock for some milliseconds, and a writer without busy_timeout that meets it fails "
+            "with SQLITE_BUSY");
     }
     if (!tide_str_equal(tide_sqlite_column_str(stmt, 1), TIDE_STR("UTF-8"))) {
         find(check, false, "",
@@ -101,8 +107,29 @@ static tide_status check_pragmas(struct check *check, struct tide_error *err)
     return TIDE_OK;
 }
 
+/* Whether a column of the key keeps blobs and texts, numbers and texts apart, which JSON does not.
+ */
+static bool has_untyped_key(const struct tide_sqlite_table *table)
+{
+    for (size_t i = 0; i < table->key_count; i++) {
+        const struct tide_sqlite_column *column = &table->columns[table->key_columns[i]];
+        bool is_typed = table->is_strict && !tide_sqlite_names_equal(column->type, TIDE_STR("ANY"));
+        if (column->affinity == TIDE_SQLITE_BLOB && !is_typed) {
+            return true;
+        }
+    }
+    return false;
+}
+
 static void check_table(struct check *check, const struct tide_sqlite_table *table)
 {
+    if (table->identity != TIDE_SQLITE_NOT_FOLLOWED && has_untyped_key(table)) {
+        find(check, false, "give the key's columns a type, and keep to it",
+             "a column of the key of table %.*s takes values of any type: x'61' and 'YQ==', or "
+             "9e999 "
+             "and 'Infinity', are two keys in the database, but one in the copy",
+             TIDE_STR_ARG(table->name));
+    }
     /* Without globs nobody asked for virtual tables, and their inner ones are not worth a word. */
     bool is_asked_for = check->options->glob_count > 0 || !table->is_virtual;
     if (table->identity == TIDE_SQLITE_NOT_FOLLOWED) {

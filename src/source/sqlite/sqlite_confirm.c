@@ -4,8 +4,12 @@
 #include "source/sqlite/sqlite_db.h"
 #include "source/sqlite/sqlite_log.h"
 
-#define BUSY_MS     50
-#define PAUSE_US    1000000 /* between two confirms */
+#include <unistd.h>
+
+#define BUSY_MS        50
+#define PAUSE_US       1000000 /* between two confirms */
+#define PIECE_PAUSE_US 4000 /* between two pieces: writers that wait look about every millisecond  \
+                             */
 #define PRUNE_SHARE 4 /* while much is left to prune: this many times as long a pause as work */
 
 static tide_status write_row(sqlite3 *db, tide_str pipeline, int64_t position, const char *nonce,
@@ -70,6 +74,34 @@ static tide_status work(sqlite3 *db, struct tide_sqlite_watch *watch, tide_str p
     return tide_sqlite_exec(db, "COMMIT", err);
 }
 
+static tide_status work_once(sqlite3 *db, struct tide_sqlite_watch *watch, tide_str pipeline,
+                             const struct tide_sqlite_nonces *nonces, int64_t position,
+                             bool *ret_has_more, struct tide_error *err)
+{
+    tide_status status = work(db, watch, pipeline, nonces, position, ret_has_more, err);
+    if (sqlite3_get_autocommit(db) == 0) {
+        (void)sqlite3_exec(db, "ROLLBACK", NULL, NULL, NULL);
+    }
+    return status;
+}
+
+/* Many short locks instead of a long one: in the pauses those who wait get theirs. */
+static tide_status work_in_pieces(sqlite3 *db, struct tide_sqlite_watch *watch, tide_str pipeline,
+                                  const struct tide_sqlite_nonces *nonces, int64_t position,
+                                  bool *ret_has_more, struct tide_error *err)
+{
+    TIDE_TRY(work_once(db, watch, pipeline, nonces, position, ret_has_more, err));
+    for (int piece = 1; piece < TIDE_SQLITE_PRUNE_PIECES && *ret_has_more; piece++) {
+        (void)usleep(PIECE_PAUSE_US);
+        tide_status status = work_once(db, watch, pipeline, nonces, position, ret_has_more, err);
+        if (status == TIDE_TIMEOUT) {
+            break; /* a writer has the lock; the position is written */
+        }
+        TIDE_TRY(status);
+    }
+    return TIDE_OK;
+}
+
 tide_status tide_sqlite_confirm(struct tide_sqlite_confirm *confirm, sqlite3 *db,
                                 struct tide_sqlite_watch *watch, tide_str pipeline,
                                 struct tide_sqlite_nonces *nonces, int64_t position,
@@ -84,10 +116,7 @@ tide_status tide_sqlite_confirm(struct tide_sqlite_confirm *confirm, sqlite3 *db
     }
     tide_sqlite_set_patience(db, BUSY_MS);
     bool has_more = false;
-    tide_status status = work(db, watch, pipeline, nonces, position, &has_more, err);
-    if (sqlite3_get_autocommit(db) == 0) {
-        (void)sqlite3_exec(db, "ROLLBACK", NULL, NULL, NULL);
-    }
+    tide_status status = work_in_pieces(db, watch, pipeline, nonces, position, &has_more, err);
     tide_sqlite_set_patience(db, TIDE_SQLITE_LOG_PATIENCE_MS);
     int64_t now_us = tide_clock_monotonic_us();
     int64_t pause_us = PRUNE_SHARE * (now_us - start_us);

@@ -1,6 +1,7 @@
 /*
  * Telling the database how far we are: the pipeline's row, and the log freed up to where every
- * pipeline is. Short transactions, seldom, that give way to other writers at once.
+ * pipeline is. Short transactions, seldom, with a pause after each, that give way to other writers
+ * at once.
  */
 #pragma once
 
@@ -11,7 +12,8 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#define TIDE_SQLITE_PRUNE_ENTRIES 10000 /* at most, in one transaction */
+#define TIDE_SQLITE_PRUNE_ENTRIES 2000 /* at most, in one transaction */
+#define TIDE_SQLITE_PRUNE_PIECES  8    /* transactions at most, in one call */
 
 struct tide_sqlite_confirm {
     int64_t confirmed;    /* what our row has */
