@@ -58,27 +58,34 @@ static const char *verdict(const struct tide_copy_report *report, tide_status st
                                                                  : "complete";
 }
 
+/* "1 row", "2,000 rows" */
+static void format_noun(char ret_text[48], uint64_t count, const char *noun)
+{
+    char number[32];
+    tide_format_count(number, count);
+    (void)snprintf(ret_text, 48, "%s %s%s", number, noun, count == 1 ? "" : "s");
+}
+
 static void say_summary(const struct tide_copy_report *report, tide_status status)
 {
-    char rows[32];
-    char stubs[32];
-    char changes[32];
+    char tables[48];
+    char rows[48];
+    char stubs[48];
+    char changes[48];
     char bytes[32];
     char duration[32];
-    tide_format_count(rows, report->counts.rows);
-    tide_format_count(stubs, report->counts.stubs);
-    tide_format_count(changes, report->counts.changes);
+    char sinks[32] = "";
+    format_noun(tables, report->tables - report->tables_left_out, "table");
+    format_noun(rows, report->counts.rows, "row");
+    format_noun(stubs, report->counts.stubs, "stub");
+    format_noun(changes, report->counts.changes, "change");
     tide_format_bytes(bytes, report->counts.bytes);
     tide_format_duration(duration, report->duration_us);
-    char sinks[32] = "";
     if (report->sink_count > 1) {
         (void)snprintf(sinks, sizeof(sinks), " to %zu sinks", report->sink_count);
     }
-    uint64_t tables = report->tables - report->tables_left_out;
-    (void)fprintf(report->to, "%s: %llu %s%s,%s %s rows, %s stubs, %s changes, %s in %s\n",
-                  verdict(report, status), (unsigned long long)tables,
-                  tables == 1 ? "table" : "tables", sinks,
-                  report->found == TIDE_PIPELINE_RESUMED ? " in this run" : "", rows, stubs,
+    (void)fprintf(report->to, "%s: %s%s,%s %s, %s, %s, %s in %s\n", verdict(report, status), tables,
+                  sinks, report->found == TIDE_PIPELINE_RESUMED ? " in this run" : "", rows, stubs,
                   changes, bytes, duration);
 }
 
