@@ -6,12 +6,10 @@
 
 #include <unistd.h>
 
-#define BUSY_MS  50
-#define PAUSE_US 1000000 /* between two confirms */
-#define PIECE_PAUSE_US                                                                             \
-    4000              /* between two pieces: writers that wait look about every millisecond        \
-                       */
-#define PRUNE_SHARE 4 /* while much is left to prune: this many times as long a pause as work */
+#define BUSY_MS        50
+#define PAUSE_US       1000000 /* between two confirms */
+#define PIECE_PAUSE_US 4000    /* between two pieces: who waits for the lock gets it */
+#define PRUNE_SHARE    4 /* while much is left to prune: this many times as long a pause as work */
 
 static tide_status write_row(sqlite3 *db, tide_str pipeline, int64_t position, const char *nonce,
                              struct tide_error *err)
