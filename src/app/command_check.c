@@ -51,16 +51,18 @@ static const struct argp parser = {
 
 static void list_tables(const struct tide_relation *const *tables, size_t count)
 {
-    (void)printf("%zu tables can be copied:\n", count);
+    (void)printf("%zu %s can be copied:\n", count, count == 1 ? "table" : "tables");
     for (size_t i = 0; i < count; i++) {
         const struct tide_relation *table = tables[i];
-        (void)printf("    %.*s%s%.*s (", TIDE_STR_ARG(table->schema),
-                     table->schema.len > 0 ? "." : "", TIDE_STR_ARG(table->name));
+        (void)printf("    ");
+        tide_print_name(stdout, table->schema);
+        (void)fputs(table->schema.len > 0 ? "." : "", stdout);
+        tide_print_name(stdout, table->name);
         for (size_t k = 0; k < table->key_count; k++) {
-            (void)printf("%s%.*s", k > 0 ? ", " : "",
-                         TIDE_STR_ARG(table->columns[table->key_columns[k]].name));
+            (void)fputs(k > 0 ? ", " : " (", stdout);
+            tide_print_name(stdout, table->columns[table->key_columns[k]].name);
         }
-        (void)printf(")\n");
+        (void)fputs(table->key_count > 0 ? ")\n" : "\n", stdout);
     }
 }
 
@@ -140,6 +142,10 @@ int tide_command_check(int argc, char **argv)
     if (status != TIDE_OK) {
         return tide_command_end("check", status, &err);
     }
-    (void)printf(problems == 0 ? "ready to be copied\n" : "%zu problems\n", problems);
+    if (problems == 0) {
+        (void)printf("ready to be copied\n");
+    } else {
+        (void)printf("%zu %s\n", problems, problems == 1 ? "problem" : "problems");
+    }
     return problems == 0 ? TIDE_EXIT_DONE : TIDE_EXIT_NO;
 }

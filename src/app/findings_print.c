@@ -14,3 +14,15 @@ size_t tide_findings_print(FILE *to, const struct tide_findings *findings)
     }
     return problems;
 }
+
+void tide_print_name(FILE *to, tide_str name)
+{
+    for (size_t i = 0; i < name.len; i++) {
+        unsigned char c = (unsigned char)name.ptr[i];
+        if (c < 0x20 || c == 0x7f) {
+            (void)fprintf(to, "\\x%02x", c);
+        } else {
+            (void)fputc(c, to);
+        }
+    }
+}

@@ -8,3 +8,6 @@
 /** One paragraph a finding: "problem: …" or "note: …", the remedy indented below. Returns the
  * number of problems. */
 size_t tide_findings_print(FILE *to, const struct tide_findings *findings);
+
+/** A name from outside, control bytes as \xNN so that no terminal obeys them. */
+void tide_print_name(FILE *to, tide_str name);

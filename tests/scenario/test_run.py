@@ -358,7 +358,7 @@ def test_limits_of_a_sink_are_its_own(run, start, database, tmp_path):
 def test_check_says_every_mistake_and_what_the_source_lacks(run, database, tmp_path):
     configure(tmp_path, {"all": "file:all.ndjson"}, more="tables: [orders]\n")
     result = run("check", "shop.yaml").check()
-    assert result.out.startswith("1 tables can be copied:\n    orders (id)\n")
+    assert result.out.startswith("1 table can be copied:\n    orders (id)\n")
     assert not (tmp_path / ".tidemark").exists()
     configure(tmp_path, {"all": "fiel:all.ndjson"}, more="snapshots: {}\n")
     for command in ("check", "run", "detach"):
