@@ -89,9 +89,10 @@ static void say_summary(const struct tide_copy_report *report, tide_status statu
                   changes, bytes, duration);
 }
 
-static void say_what_is_left(const struct tide_copy_report *report)
+static void say_what_is_left(const struct tide_copy_report *report, tide_status status)
 {
-    if (report->is_detached || !report->has_capture) {
+    /* what does not fit together any more has said what can be done */
+    if (report->is_detached || !report->has_capture || status == TIDE_STALE) {
         return;
     }
     (void)fprintf(stderr,
@@ -119,7 +120,7 @@ int tide_copy_report_end(struct tide_copy_report *report, tide_status status,
     }
     int exit_status = tide_command_end(report->command, status, err);
     if (report->has_ended || status != TIDE_OK) {
-        say_what_is_left(report);
+        say_what_is_left(report, status);
     }
     if (status != TIDE_OK) {
         return exit_status;

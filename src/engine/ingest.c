@@ -328,6 +328,11 @@ bool tide_ingest_is_seeded_all(const struct tide_ingest *ingest)
             return false; /* its request has not even been received */
         }
     }
+    for (struct tide_ingest_copy *item = ingest->copies; item != NULL; item = item->next) {
+        if (item->copy->state == TIDE_COPY_QUEUED || item->copy->state == TIDE_COPY_RUNNING) {
+            return false; /* it failed in an earlier run, which ended its request */
+        }
+    }
     return true;
 }
 
@@ -374,6 +379,17 @@ void tide_ingest_each_failure(const struct tide_ingest *ingest,
             each(context, item->copy->relation->store, item->copy->failure);
         }
     }
+}
+
+bool tide_ingest_has_copy(const struct tide_ingest *ingest, tide_str store, unsigned lane)
+{
+    for (struct tide_ingest_copy *item = ingest->copies; item != NULL; item = item->next) {
+        if (tide_str_equal(item->copy->relation->store, store) &&
+            (tide_copy_lanes(item->copy) & (tide_lane_set)1 << lane) != 0) {
+            return true;
+        }
+    }
+    return false;
 }
 
 bool tide_ingest_is_copy_over(const struct tide_ingest *ingest, tide_str store, unsigned lane)

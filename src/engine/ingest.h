@@ -114,7 +114,7 @@ bool tide_ingest_has_reached(const struct tide_ingest *ingest, struct tide_posit
 /** Every request is done and every lane holds all that was pulled; saves a checkpoint if needed. */
 bool tide_ingest_is_settled(const struct tide_ingest *ingest);
 
-/** Every sink has got what it asked for: all markers are held. */
+/** Every sink has got what it asked for: all markers are held, and no copy waits or runs. */
 bool tide_ingest_is_seeded_all(const struct tide_ingest *ingest);
 
 /** Saves a checkpoint now. `is_closed`: a one-shot copy that has ended and left nothing in the
@@ -136,6 +136,9 @@ struct tide_waker *tide_ingest_waker(struct tide_ingest *ingest);
 
 /** Counters that ingest keeps up to date; any thread may read them until ingest is freed. */
 const struct tide_ingest_stats *tide_ingest_stats(const struct tide_ingest *ingest);
+
+/** The lane has a copy of the store, in whatever state. */
+bool tide_ingest_has_copy(const struct tide_ingest *ingest, tide_str store, unsigned lane);
 
 /** The store's copy for the lane was published to its end, or has failed. */
 bool tide_ingest_is_copy_over(const struct tide_ingest *ingest, tide_str store, unsigned lane);

@@ -139,11 +139,12 @@ static void draft_copy(struct draft *draft, const struct tide_copy *copy,
         .sink_count = 1,
         .table = copy->relation->name,
         .store = copy->relation->store,
-        .is_begun = copy->is_begun,
+        /* one that failed starts anew, under another snapshot: what it has may not fit any more */
+        .is_begun = copy->is_begun && copy->state != TIDE_COPY_FAILED,
         .is_done = copy->state == TIDE_COPY_DONE,
     };
     draft_key_columns(draft, copy->relation, entry);
-    if (!copy->is_begun) {
+    if (!entry->is_begun) {
         return;
     }
     memcpy(entry->snapshot_id, copy->head.id, sizeof(entry->snapshot_id));

@@ -128,7 +128,7 @@ static bool has_copy(const struct tide_pipeline *pipeline, tide_str store)
     for (size_t k = 0; k < pipeline->end_count; k++) {
         unsigned lane = pipeline->ends[k].lane;
         if (tide_ingest_is_seeded(pipeline->ingest, lane) &&
-            !tide_ingest_is_copy_over(pipeline->ingest, store, lane)) {
+            !tide_ingest_has_copy(pipeline->ingest, store, lane)) {
             return false;
         }
     }

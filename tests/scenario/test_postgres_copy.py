@@ -693,3 +693,22 @@ def test_rows_of_many_megabytes_come_whole_or_as_stubs(start, run, pg, out):
     result = run("copy", pg.url(), "file:stubs.ndjson").check()
     assert "2 stubs" in result.out
     run("verify", "stubs.ndjson").check()
+
+
+# -- a table that could not be copied
+
+def test_table_that_changed_before_its_turn_is_copied_by_the_next_run(run, start, pg, out):
+    pg.query("CREATE TABLE a (id int PRIMARY KEY, v text); CREATE TABLE b (LIKE a INCLUDING ALL);"
+             "INSERT INTO a SELECT g, 'row ' || g FROM generate_series(1, 60000) g;"
+             "INSERT INTO b SELECT * FROM a WHERE id <= 500")
+    arguments = ["copy", pg.url(), "file:out.ndjson", "--state", "state", "--chunk-rows", "100"]
+    process = start(*arguments)
+    process.wait_until(lambda: frames_of(out, "begin"), what="the first table's begin")
+    pg.query("ALTER TABLE b ADD COLUMN w int DEFAULT 3")
+    result = process.wait(60)
+    if result.code == 1:
+        assert "b was not copied" in result.err
+        run(*arguments, timeout=60).check()
+    pg_tables.check(pg, out, complete=False)  # what the first run had begun stays open
+    assert run("verify", "out.ndjson").check().out.count("complete") == 2
+    leaves_nothing(pg)
