@@ -91,20 +91,20 @@ static void say_summary(const struct tide_copy_report *report, tide_status statu
 
 static void say_what_is_left(const struct tide_copy_report *report, tide_status status)
 {
-    /* what does not fit together any more has said what can be done */
-    if (report->is_detached || !report->has_capture || status == TIDE_STALE) {
+    if (report->is_detached || !report->has_capture) {
         return;
     }
-    (void)fprintf(stderr,
-                  "change capture stays in %s: run the same command again to go on, or\n"
-                  "    tidemark detach ",
-                  report->source);
+    /* what does not fit together any more cannot be gone on from */
+    bool goes_on = status != TIDE_STALE;
+    (void)fprintf(stderr, "%s %s%s\n    tidemark detach ",
+                  goes_on ? "change capture stays in" : "what may be left in", report->source,
+                  goes_on ? ": run the same command again to go on, or" : " is removed by");
     if (report->configuration != NULL) {
         (void)fprintf(stderr, "%s", report->configuration);
     } else {
         (void)fprintf(stderr, "%s --pipeline %s", report->source, report->pipeline);
     }
-    (void)fprintf(stderr, "\nto remove it\n");
+    (void)fprintf(stderr, "%s\n", goes_on ? "\nto remove it" : "");
 }
 
 int tide_copy_report_end(struct tide_copy_report *report, tide_status status,
