@@ -3,6 +3,7 @@
 #include "app/commands.h"
 #include "app/config.h"
 #include "app/findings_print.h"
+#include "app/one_argument.h"
 
 #include <argp.h>
 #include <unistd.h>
@@ -25,15 +26,11 @@ static error_t parse_option(int key, char *arg, struct argp_state *state)
         command->pipeline = arg;
         return 0;
     case ARGP_KEY_ARG:
-        if (command->source != NULL) {
-            argp_error(state, "one source, and then \"%s\"?", arg);
-        }
-        command->source = arg;
+        tide_one_argument_take(&command->source, arg, "one source", state);
         return 0;
     case ARGP_KEY_END:
-        if (command->source == NULL) {
-            argp_error(state, "a source or a configuration is needed, e.g. sqlite:shop.db");
-        }
+        tide_one_argument_require(
+            command->source, "a source or a configuration is needed, e.g. sqlite:shop.db", state);
         return 0;
     default:
         return ARGP_ERR_UNKNOWN;

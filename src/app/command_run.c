@@ -1,6 +1,7 @@
 /* tidemark run: the pipeline of a configuration, until it is stopped. */
 #include "app/commands.h"
 #include "app/config.h"
+#include "app/one_argument.h"
 #include "app/run_pipeline.h"
 
 #include <argp.h>
@@ -23,15 +24,11 @@ static error_t parse_option(int key, char *arg, struct argp_state *state)
         command->is_quiet = true;
         return 0;
     case ARGP_KEY_ARG:
-        if (command->file != NULL) {
-            argp_error(state, "one configuration, and then \"%s\"?", arg);
-        }
-        command->file = arg;
+        tide_one_argument_take(&command->file, arg, "one configuration", state);
         return 0;
     case ARGP_KEY_END:
-        if (command->file == NULL) {
-            argp_error(state, "a configuration is needed, e.g. shop.yaml");
-        }
+        tide_one_argument_require(command->file, "a configuration is needed, e.g. shop.yaml",
+                                  state);
         return 0;
     default:
         return ARGP_ERR_UNKNOWN;
