@@ -2,11 +2,10 @@
 #include "app/commands.h"
 #include "app/verify_input.h"
 #include "app/verify_print.h"
+#include "app/verify_read.h"
 #include "base/alloc.h"
 #include "base/clock.h"
 #include "base/limits.h"
-#include "base/log.h"
-#include "format/frame.h"
 #include "format/reassembler.h"
 
 #include <argp.h>
@@ -74,99 +73,11 @@ static const struct argp argp = {
     .parser = parse_option,
     .args_doc = "INPUT...",
     .doc = "Tells complete snapshots from truncated ones.\vINPUT is a file of frames, a directory "
-           "with *.ndjson and *.json files, or - for standard input.\n\nExit status: 0 all are "
-           "complete, 1 one is not or there is none, 2 wrong usage, 3 an input could not be read.",
+           "with *.ndjson and *.json files in it or below it, or - for standard input; each may "
+           "be compressed with zstd.\n\nExit status: 0 all are complete, 1 one is not or there "
+           "is none, 2 wrong usage, 3 an input could not be read; the others are judged all the "
+           "same.",
 };
-
-/* Reading */
-
-typedef void take_frame(struct tide_reassembler *reassembler, const struct tide_frame *frame,
-                        uint64_t input);
-
-static void feed(struct tide_reassembler *reassembler, const struct tide_frame *frame,
-                 uint64_t input)
-{
-    tide_reassembler_feed(reassembler, frame, input);
-}
-
-static void recheck(struct tide_reassembler *reassembler, const struct tide_frame *frame,
-                    uint64_t input)
-{
-    (void)input;
-    tide_reassembler_recheck(reassembler, frame);
-}
-
-static bool is_blank(tide_str line)
-{
-    return line.len == 0 || (line.len == 1 && line.ptr[0] == '\r');
-}
-
-struct reading {
-    struct tide_reassembler *reassembler;
-    const struct verify_options *options;
-    take_frame *take;
-    bool is_first_pass;
-};
-
-/* A frame that is cut off at the end of a file does not count: its writer may still be at it. */
-static tide_status read_file(const struct reading *reading, const struct tide_input *input,
-                             uint64_t number, struct tide_error *err)
-{
-    struct tide_lines lines TIDE_CLEANUP(tide_lines_close) = {.fd = -1};
-    struct tide_frame_decoder decoder = {0};
-    struct tide_frame frame;
-    TIDE_TRY(tide_lines_open(&lines, input->path, reading->options->frame_bytes_max, err));
-    for (;;) {
-        tide_str line;
-        uint64_t at = 0;
-        bool is_ended = false;
-        tide_status status = tide_lines_next(&lines, &line, &at, &is_ended, err);
-        if (status != TIDE_OK) {
-            return status == TIDE_END ? TIDE_OK : status;
-        }
-        if (is_blank(line)) {
-            continue;
-        }
-        if (tide_frame_decode(&decoder, line, &frame, err) == TIDE_OK) {
-            reading->take(reading->reassembler, &frame, number);
-        } else if (is_ended || !tide_frame_is_cut_off(line)) {
-            return tide_fail_context(err, "%s: byte %" PRIu64 ": the frame that starts here",
-                                     lines.path, at);
-        } else if (reading->is_first_pass) {
-            tide_log(TIDE_LOG_WARN,
-                     "%s: byte %" PRIu64 ": the last frame is cut off and does not count",
-                     lines.path, at);
-        }
-    }
-}
-
-static tide_status read_all(const struct reading *reading, const struct tide_inputs *inputs,
-                            struct tide_error *err)
-{
-    for (size_t i = 0; i < inputs->count; i++) {
-        TIDE_TRY(read_file(reading, &inputs->items[i], i, err));
-    }
-    return TIDE_OK;
-}
-
-static tide_status read_inputs(struct tide_reassembler *reassembler,
-                               const struct verify_options *options,
-                               const struct tide_inputs *inputs, struct tide_error *err)
-{
-    struct reading reading = {reassembler, options, feed, true};
-    TIDE_TRY(read_all(&reading, inputs, err));
-    for (size_t i = 0; i < inputs->count; i++) {
-        if (!inputs->items[i].is_regular) {
-            return TIDE_OK; /* what came twice is reported as not compared */
-        }
-    }
-    reading.take = recheck;
-    reading.is_first_pass = false;
-    while (tide_reassembler_recheck_next(reassembler)) {
-        TIDE_TRY(read_all(&reading, inputs, err));
-    }
-    return TIDE_OK;
-}
 
 /* Reporting */
 
@@ -221,7 +132,7 @@ static int report_all(struct tide_reassembler *reassembler, const struct verify_
     int exit_status = count > 0 ? TIDE_EXIT_DONE : TIDE_EXIT_NO;
     for (size_t i = 0; i < count; i++) {
         bool is_newest = i + 1 == count || !tide_str_equal(reports[i].store, reports[i + 1].store);
-        if (!is_newest && !options->is_all) {
+        if ((!is_newest && !options->is_all) || reports[i].is_in_doubt) {
             continue;
         }
         print_report(options, &reports[i], inputs);
@@ -232,27 +143,32 @@ static int report_all(struct tide_reassembler *reassembler, const struct verify_
     return exit_status;
 }
 
+static int verify(struct tide_reassembler *reassembler, const struct verify_options *options,
+                  struct tide_inputs *inputs)
+{
+    size_t failed = tide_verify_read(reassembler, inputs, options->frame_bytes_max);
+    int exit_status = report_all(reassembler, options, inputs);
+    if (failed > 0) {
+        return TIDE_EXIT_FAILED;
+    }
+    if (tide_reassembler_count(reassembler) == 0) {
+        (void)fprintf(stderr, "tidemark: verify: no snapshot in the input: nothing is complete\n");
+    }
+    return exit_status;
+}
+
 int tide_command_verify(int argc, char **argv)
 {
     struct verify_options options = {.frame_bytes_max = TIDE_FRAME_BYTES_MAX};
     struct tide_inputs inputs TIDE_CLEANUP(tide_inputs_done) = {0};
-    struct tide_error err;
     if (argp_parse(&argp, argc, argv, 0, NULL, &options) != 0) {
         return TIDE_EXIT_USAGE;
     }
     for (size_t i = 0; i < options.path_count; i++) {
-        tide_status status = tide_inputs_add(&inputs, options.paths[i], &err);
-        if (status != TIDE_OK) {
-            return tide_command_end("verify", status, &err);
-        }
+        tide_inputs_add(&inputs, options.paths[i]);
     }
     struct tide_reassembler *reassembler = tide_reassembler_new();
-    tide_status status = read_inputs(reassembler, &options, &inputs, &err);
-    int exit_status = status == TIDE_OK ? report_all(reassembler, &options, &inputs)
-                                        : tide_command_end("verify", status, &err);
-    if (status == TIDE_OK && tide_reassembler_count(reassembler) == 0) {
-        (void)fprintf(stderr, "tidemark: verify: no snapshot in the input: nothing is complete\n");
-    }
+    int exit_status = verify(reassembler, &options, &inputs);
     tide_reassembler_free(reassembler);
     return exit_status;
 }

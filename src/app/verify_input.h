@@ -1,22 +1,18 @@
-/*
- * Lines of files, directories and standard input, read in large blocks and given out where they
- * lie. One thread.
- */
+/* The files that a command line names: files, directories with all below them, standard input. */
 #pragma once
-
-#include "base/buf.h"
-#include "base/status.h"
-#include "base/str.h"
 
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
-/* One file to read. */
+/* One file to read, or one that could not be found. */
 struct tide_input {
-    char *path;       /* "-" is standard input */
-    bool is_regular;  /* can be read again */
-    int64_t mtime_us; /* UTC; 0 when it is not a regular file */
+    char *path;        /* "-" is standard input */
+    char *error;       /* why it cannot be read, a sentence; NULL: nothing is known against it */
+    bool is_regular;   /* can be read again */
+    int64_t mtime_us;  /* UTC; 0 when it is not a regular file */
+    uint64_t bytes;    /* the reader's: how many there were when it was read first */
+    bool is_abandoned; /* the reader's: it could not be read to its end */
 };
 
 struct tide_inputs {
@@ -29,33 +25,9 @@ struct tide_inputs {
 void tide_inputs_done(struct tide_inputs *inputs);
 
 /**
- * Adds what `path` names: a file, `-`, or every *.ndjson and *.json file directly in a directory,
- * by name (hidden ones left out). TIDE_IO when it is not there.
+ * Adds what `path` names: a file, `-`, or every frame file (*.ndjson and *.json, also with .zst)
+ * in a directory and in those below it, by name. Hidden ones are left out, Tidemark's own state is
+ * too; links to directories are not followed; what is neither file nor directory is passed over
+ * with a warning. What is not there becomes an input with an error.
  */
-tide_status tide_inputs_add(struct tide_inputs *inputs, const char *path, struct tide_error *err);
-
-struct tide_lines {
-    const char *path;
-    int fd;
-    size_t line_bytes_max;
-    struct tide_buf block;
-    size_t start;      /* of the next line within the block */
-    size_t scanned;    /* no line end before it */
-    uint64_t block_at; /* place of the block within the file */
-    bool is_at_end;
-};
-
-/** Opens a file, or standard input for "-". `path` must stay. */
-tide_status tide_lines_open(struct tide_lines *lines, const char *path, size_t line_bytes_max,
-                            struct tide_error *err);
-
-/** Closes the file and frees the block. `{0}` with fd -1 is closed. For TIDE_CLEANUP too. */
-void tide_lines_close(struct tide_lines *lines);
-
-/**
- * The next line without its line end; valid until the next call. `ret_at` is its byte in the file,
- * `ret_is_ended` is false for a last line without line end. TIDE_END after the last one;
- * TIDE_CORRUPT for a line over the limit.
- */
-tide_status tide_lines_next(struct tide_lines *lines, tide_str *ret_line, uint64_t *ret_at,
-                            bool *ret_is_ended, struct tide_error *err);
+void tide_inputs_add(struct tide_inputs *inputs, const char *path);

@@ -14,6 +14,9 @@
 #define TIDE_FRAME_BYTES_MAX (64 * TIDE_MIB) /* one frame as a line */
 #define TIDE_ATTEMPTS_MAX    65536u          /* of one snapshot */
 
+/* zstd data that are read */
+#define TIDE_ZSTD_WINDOW_LOG_MAX 27 /* 128 MiB: every level of zstd but --long=28 and above */
+
 /* records */
 #define TIDE_RECORD_BYTES_DEFAULT      ((size_t)921600)
 #define TIDE_DEAD_LETTER_BYTES_DEFAULT (64 * TIDE_KIB)

@@ -324,6 +324,19 @@ void tide_reassembler_feed(struct tide_reassembler *reassembler, const struct ti
     take_snapshot_frame(snapshot, frame);
 }
 
+size_t tide_reassembler_doubt(struct tide_reassembler *reassembler, uint64_t mark)
+{
+    size_t count = 0;
+    for (size_t i = 0; i < reassembler->count; i++) {
+        struct tide_snapshot *snapshot = reassembler->snapshots[i];
+        if (snapshot->last_mark == mark) {
+            snapshot->is_in_doubt = true;
+            count++;
+        }
+    }
+    return count;
+}
+
 size_t tide_reassembler_count(const struct tide_reassembler *reassembler)
 {
     return reassembler->count;

@@ -63,6 +63,7 @@ struct tide_snapshot_report {
     uint64_t attempts;   /* seen or known of: 1 when it was never interrupted */
     uint64_t duplicates; /* seqs that came more than once and count */
     bool is_compared;    /* their records were compared */
+    bool is_in_doubt;    /* see tide_reassembler_doubt */
     /* changes: only of a snapshot whose end says changes_to */
     bool has_changes;
     bool begin_is_lost; /* so nothing says which change came before it */
@@ -85,6 +86,12 @@ void tide_reassembler_free(struct tide_reassembler *reassembler);
 /** Takes one frame in, which is not kept. `mark` is the caller's: see last_mark. */
 void tide_reassembler_feed(struct tide_reassembler *reassembler, const struct tide_frame *frame,
                            uint64_t mark);
+
+/**
+ * Says that frames fed with `mark`, the latest one, may not be all that there were, or not true:
+ * every snapshot whose latest frame has it is in doubt from now on. Returns how many these are.
+ */
+size_t tide_reassembler_doubt(struct tide_reassembler *reassembler, uint64_t mark);
 
 /** How many snapshots are known, and the id of one of them, in order of their first frame. */
 size_t tide_reassembler_count(const struct tide_reassembler *reassembler);

@@ -140,7 +140,7 @@ static void judge_segment(struct tide_snapshot_report *report,
     report->duplicates += count_within(&seen->again, first, bound);
     conflict_within(report, TIDE_CONFLICT_ROW_AND_STUB, &seen->both, first, bound);
     conflict_within(report, TIDE_CONFLICT_TWO_RECORDS, &seen->different, first, bound);
-    if (report->has_end && bound > report->expected) {
+    if (report->has_end && bound >= report->expected) {
         conflict_within(report, TIDE_CONFLICT_PAST_THE_END, &seen->seen,
                         first > report->expected ? first : report->expected, bound);
     }
@@ -256,6 +256,7 @@ struct tide_snapshot_report tide_reassembler_judge(struct tide_reassembler *reas
     report.at_us = snapshot->at_us;
     report.attempts = (uint64_t)snapshot->attempt_high + 1;
     report.last_mark = snapshot->last_mark;
+    report.is_in_doubt = snapshot->is_in_doubt;
     report.received_ms = snapshot->received_ms;
     if (snapshot->other_store.ptr != NULL) {
         conflict(&report, TIDE_CONFLICT_TWO_STORES, 0);

@@ -63,6 +63,7 @@ struct tide_snapshot {
     uint64_t last_mark;
     uint64_t received_ms;
     bool is_compared;
+    bool is_in_doubt;
 };
 
 struct tide_store_changes {

@@ -122,13 +122,147 @@ def test_an_open_one_says_how_long_ago_its_last_frame_was(run, tmp_path):
 
 def test_a_directory_is_its_frame_files(run, tmp_path):
     folder = tmp_path / "frames"
-    (folder / "below.json").mkdir(parents=True)
+    folder.mkdir()
     (folder / "b.ndjson").write_text(row(1) + "\n" + end(2) + "\n")
     (folder / "a.json").write_text(begin() + "\n" + row(0))
     (folder / "c.txt").write_text("not frames\n")
     (folder / ".d.ndjson").write_text("not frames\n")
     assert "2 rows" in run("verify", "frames").check().out
     assert "2 rows" in run("verify", "frames/b.ndjson", "frames/a.json").check().out
+
+
+def test_directories_are_entered_but_not_hidden_ones_links_and_state(run, tmp_path):
+    (tmp_path / "in/a/b").mkdir(parents=True)
+    (tmp_path / "in/a/b/shop.c.ndjson").write_text(row(1) + "\n" + end(2) + "\n")
+    (tmp_path / "in/named.json").mkdir()
+    (tmp_path / "in/named.json/begin.json").write_text(begin() + "\n" + row(0) + "\n")
+    for hidden in ("in/.git", "elsewhere"):
+        (tmp_path / hidden).mkdir()
+        (tmp_path / hidden / "bad.ndjson").write_text("not frames\n")
+    (tmp_path / "in/link").symlink_to(tmp_path / "elsewhere")
+    (tmp_path / "in/loop").symlink_to(tmp_path / "in")
+    (tmp_path / "in/a/dead_letters.ndjson").write_text("not frames\n")
+    (tmp_path / "in/a/checkpoint_a.json").write_text("not frames\n")
+    result = run("verify", "in").check()
+    assert "2 rows" in result.out and result.err == ""
+    (tmp_path / "in/b.ndjson").symlink_to(tmp_path / "elsewhere/bad.ndjson")
+    assert "in/b.ndjson: byte 0" in run("verify", "in").check(3).err
+
+
+def test_many_files_and_a_deep_directory(run, tmp_path):
+    folder = tmp_path / "many"
+    folder.mkdir()
+    for n in range(10000):
+        (folder / f"{n:05}.ndjson").write_text(row(n) + "\n")
+    deep = folder
+    for _ in range(200):
+        deep = deep / "d"
+        deep.mkdir()
+    (deep / "end.ndjson").write_text(end(10000) + "\n")
+    result = run("verify", "many", memory=24 * 2**20).check()
+    assert "10000 rows" in result.out and result.err == ""
+
+
+@pytest.fixture
+def beside(run, tmp_path):
+    """beside(path, code=3) verifies `path` beside a complete snapshot, which must be judged."""
+    def call(path, *options):
+        (tmp_path / "whole.ndjson").write_text(end(0, snapshot="W", store="shop.whole") + "\n")
+        result = run("verify", *options, path, "whole.ndjson").check(3)
+        assert result.out == "complete    shop.whole W: 0 rows, 0 stubs\n"
+        assert result.err.count("\n") == 1 and path in result.err
+        return result.err
+    return call
+
+
+def test_what_cannot_be_read_stops_no_other(beside, tmp_path):
+    assert "No such file" in beside("missing.ndjson")
+    (tmp_path / "in").mkdir()
+    (tmp_path / "in/gone.ndjson").symlink_to("nowhere")
+    assert "in/gone.ndjson: could not be read: No such file" in beside("in")
+    (tmp_path / "bad.ndjson").write_text(begin() + "\n" + row(0) + "\ngarbage\n" + end(1) + "\n")
+    assert "1 snapshot with frames in it is not judged" in beside("bad.ndjson")
+    (tmp_path / "in/gone.ndjson").unlink()
+    (tmp_path / "in/all.ndjson").mkdir()
+    os.chmod(tmp_path / "in/all.ndjson", 0)
+    if os.getuid() != 0:
+        assert "in/all.ndjson: could not be read: Permission denied" in beside("in")
+
+
+def test_an_older_snapshot_does_not_stand_for_the_newest_in_doubt(run, tmp_path):
+    (tmp_path / "a.ndjson").write_text(end(0) + "\n")
+    (tmp_path / "b.ndjson").write_text(begin(snapshot="B", at=LATER) + "\n?\n")
+    result = run("verify", "a.ndjson", "b.ndjson").check(3)
+    assert result.out == "" and "b.ndjson: byte" in result.err
+    assert " A: " in run("verify", "--all", "a.ndjson", "b.ndjson").check(3).out
+
+
+def test_a_special_file_in_a_directory_is_passed_over(run, tmp_path):
+    (tmp_path / "in").mkdir()
+    os.mkfifo(tmp_path / "in/a.ndjson")
+    (tmp_path / "in/b.ndjson").write_text(end(0) + "\n")
+    assert "in/a.ndjson: passed over" in run("verify", "in").check().err
+
+
+def test_a_pipe_by_name_is_read_and_a_file_gone_meanwhile_is_named(program, tmp_path):
+    (tmp_path / "in").mkdir()
+    for name in ("a", "b", "c"):
+        (tmp_path / f"in/{name}.ndjson").write_text(
+            end(0, snapshot=name, store=f"shop.{name}") + "\n")
+    os.mkfifo(tmp_path / "pipe")
+    child = subprocess.Popen([program, "verify", "pipe", "in"], cwd=tmp_path, text=True,
+                             stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+    with open(tmp_path / "pipe", "w") as pipe:  # opens when verify does, which has listed `in`
+        (tmp_path / "in/b.ndjson").unlink()
+        pipe.write(end(0, snapshot="P", store="shop.pipe") + "\n")
+    out, err = child.communicate(timeout=60)
+    assert child.returncode == 3
+    assert [line.split()[1] for line in out.splitlines()] == ["shop.a", "shop.c", "shop.pipe"]
+    assert err == "tidemark: verify: in/b.ndjson: could not be read: No such file or directory\n"
+
+
+def test_a_long_line_costs_no_memory_and_is_named(beside, tmp_path):
+    with open(tmp_path / "long.ndjson", "w") as out:
+        out.write(begin() + "\n" + row(0)[:-1] + ',"x":"')
+        out.truncate(1 << 30)
+    place = len(begin()) + 1
+    message = beside("long.ndjson", "--max-frame-bytes", "1000000")
+    assert f"long.ndjson: byte {place}: a frame of more than 1000000 bytes" in message
+
+
+def test_a_gigabyte_in_one_line_is_refused_in_bounded_memory(run, tmp_path):
+    with open(tmp_path / "long.ndjson", "w") as out:
+        out.write('{"')
+        out.truncate(1 << 30)
+    result = run("verify", "long.ndjson", memory=96 * 2**20).check(3)
+    assert "long.ndjson: byte 0: a frame of more than 67108864 bytes" in result.err
+
+
+HOSTILE = [
+    row(0).replace('"seq":0', f'"seq":{number}') for number in
+    ("18446744073709551616", "-1", "1.5", "1e400", "1e-1", "0x1", "NaN", "00", "9" * 100000, '"0"')
+] + [
+    end(0).replace('"row_count":0', '"row_count":18446744073709551616'),
+    row(0, attempt=1)[:-2] + "99999999999}",
+    row(0).replace('"record":{"id":0}', '"record":' + "[" * 300 + "]" * 300),
+    row(0).replace('"record":{"id":0}', '"record":' + '{"a":' * 100000),
+    frame("resume", 0, starts=[2**64], attempt=1), frame("resume", 0, starts=[1] * 9, attempt=1),
+    row(0).replace("shop", "\0"), row(0)[:-1] + ',"seq":1}', '"row"', "[]", "null", "{" * 1000000,
+]
+
+
+@pytest.mark.parametrize("line", HOSTILE, ids=range(len(HOSTILE)))
+def test_a_hostile_frame_is_named(beside, tmp_path, line):
+    (tmp_path / "bad.ndjson").write_text(begin() + "\n" + line + "\n" + row(1) + "\n")
+    assert f"bad.ndjson: byte {len(begin()) + 1}: " in beside("bad.ndjson")
+
+
+def test_numbers_at_their_bounds_are_read(verify):
+    [found] = verify([row(2**64 - 1), end(2**64 - 1)], code=1)
+    assert found["reason"] == "seq 18446744073709551615 is past the row count of " \
+                              "18446744073709551615"
+    [found] = verify([row(0).replace('"id":0', '"id":1e999999999'), end(1)], code=0)
+    assert found["rows"] == 1
 
 
 def test_standard_input_cannot_be_compared(program):
