@@ -209,6 +209,7 @@ static void append_sinks(struct tide_buf *buf, const struct tide_checkpoint *che
         append_safe(buf, sink->name);
         tide_buf_append_str(buf, sink->is_seeded ? TIDE_STR(": seeded") : TIDE_STR(": not seeded"));
         tide_buf_append_str(buf, sink->is_detached ? TIDE_STR(", detached") : TIDE_STR(""));
+        tide_buf_append_str(buf, sink->is_paused ? TIDE_STR(", paused") : TIDE_STR(""));
         if (sink->failed_count > 0) {
             tide_buf_append_str(buf, TIDE_STR(", failed tables: "));
             append_list(buf, sink->failed_tables, sink->failed_count);

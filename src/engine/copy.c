@@ -92,6 +92,17 @@ void tide_copy_add_share(struct tide_copy *copy, unsigned lane, uint64_t request
         (struct tide_copy_share){.lane = lane, .request_id = request_id};
 }
 
+void tide_copy_remove_lane(struct tide_copy *copy, unsigned lane)
+{
+    size_t kept = 0;
+    for (size_t i = 0; i < copy->share_count; i++) {
+        if (copy->shares[i].lane != lane) {
+            copy->shares[kept++] = copy->shares[i];
+        }
+    }
+    copy->share_count = kept;
+}
+
 tide_lane_set tide_copy_lanes(const struct tide_copy *copy)
 {
     tide_lane_set lanes = 0;

@@ -115,6 +115,8 @@ void tide_copy_restore(struct tide_copy *copy, const struct tide_copy_held *held
 
 /** Adds a lane, before the start only. */
 void tide_copy_add_share(struct tide_copy *copy, unsigned lane, uint64_t request_id);
+/** Takes a lane out, whatever the state. What the others hold may become held by all. */
+void tide_copy_remove_lane(struct tide_copy *copy, unsigned lane);
 tide_lane_set tide_copy_lanes(const struct tide_copy *copy);
 
 /**

@@ -18,6 +18,8 @@ struct tide_ingest *tide_ingest_new(const struct tide_ingest_options *options)
     ingest->pipeline = tide_strndup(options->pipeline.ptr, options->pipeline.len);
     ingest->next_request_id = 1;
     tide_waker_init(&ingest->waker);
+    int rc = pthread_mutex_init(&ingest->posts.mutex, NULL);
+    TIDE_ASSERT(rc == 0);
     tide_build_init(&ingest->build, options->batch_changes_max, options->batch_bytes_max,
                     (struct tide_position){0});
     return ingest;
@@ -35,30 +37,18 @@ void tide_ingest_free(struct tide_ingest *ingest)
         free(ingest->copies);
         ingest->copies = next;
     }
-    for (unsigned lane = 0; lane < TIDE_LANES_MAX; lane++) {
-        free(ingest->sinks[lane].name);
+    for (size_t i = 0; i < ingest->sink_count; i++) {
+        free(ingest->sinks[i].name);
     }
+    free(ingest->sinks);
+    tide_ingest_free_posts(ingest);
+    (void)pthread_mutex_destroy(&ingest->posts.mutex);
     tide_build_done(&ingest->build);
     tide_buf_done(&ingest->state_json);
     tide_buf_done(&ingest->encoded);
     tide_waker_done(&ingest->waker);
     free(ingest->pipeline);
     free(ingest);
-}
-
-void tide_ingest_add_sink(struct tide_ingest *ingest, tide_str name, unsigned lane)
-{
-    TIDE_ASSERT(lane < TIDE_LANES_MAX);
-    ingest->sinks[lane].is_used = true;
-    ingest->sinks[lane].name = tide_strndup(name.ptr, name.len);
-    ingest->lanes |= (tide_lane_set)1 << lane;
-    /* On an idle source the new lane would hold the watermark back until the next change. */
-    ingest->build.has_new_position = ingest->is_started;
-}
-
-bool tide_ingest_is_seeded(const struct tide_ingest *ingest, unsigned lane)
-{
-    return ingest->sinks[lane].is_seeded;
 }
 
 bool tide_ingest_needs_backfill(const struct tide_ingest *ingest, unsigned lane)
@@ -68,7 +58,7 @@ bool tide_ingest_needs_backfill(const struct tide_ingest *ingest, unsigned lane)
             return false;
         }
     }
-    return !ingest->sinks[lane].is_seeded;
+    return !tide_ingest_sink_of(ingest, lane)->is_seeded;
 }
 
 tide_status tide_ingest_start(struct tide_ingest *ingest, struct tide_error *err)
@@ -154,10 +144,17 @@ tide_status tide_ingest_pull(struct tide_ingest *ingest, struct tide_waker *wake
         status = ops->next(ingest->options.source, arena, waker, deadline_us, &event, err);
     }
     TIDE_TRY(status);
-    if (event.kind == TIDE_EVENT_CHANGE) {
+    switch (event.kind) {
+    case TIDE_EVENT_CHANGE:
         handle_change(ingest, &event.change);
-    } else {
+        break;
+    case TIDE_EVENT_COMMIT:
+    case TIDE_EVENT_REACHED:
         tide_build_commit(&ingest->build, event.position);
+        break;
+    case TIDE_EVENT_TABLE:
+        TIDE_TRY(tide_ingest_table_changed(ingest, &event, err));
+        break;
     }
     return tide_build_is_full(&ingest->build) ? tide_ingest_publish_open(ingest, err) : TIDE_OK;
 }
@@ -228,6 +225,8 @@ static tide_status emit_ready(struct tide_ingest *ingest, struct tide_error *err
 
 tide_status tide_ingest_work(struct tide_ingest *ingest, struct tide_error *err)
 {
+    tide_ingest_forget_dropped(ingest);
+    TIDE_TRY(tide_ingest_take_posts(ingest, err));
     TIDE_TRY(tide_ingest_receive_requests(ingest, err));
     TIDE_TRY(emit_ready(ingest, err));
     TIDE_TRY(start_next_copy(ingest, err));
@@ -323,8 +322,8 @@ bool tide_ingest_is_seeded_all(const struct tide_ingest *ingest)
     if (ingest->requests != NULL) {
         return false;
     }
-    for (unsigned lane = 0; lane < TIDE_LANES_MAX; lane++) {
-        if (ingest->sinks[lane].is_used && !ingest->sinks[lane].is_seeded) {
+    for (size_t i = 0; i < ingest->sink_count; i++) {
+        if (!ingest->sinks[i].is_seeded) {
             return false; /* its request has not even been received */
         }
     }

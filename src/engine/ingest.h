@@ -37,7 +37,9 @@ struct tide_ingest_options {
     size_t batch_changes_max;
     size_t batch_bytes_max;
     int64_t checkpoint_interval_us; /* while following; copies save with every held chunk */
-    tide_str pipeline;              /* copied */
+    uint64_t max_retained_bytes; /* of the source's log, past which full lanes may be detached; 0:
+                                    none */
+    tide_str pipeline;           /* copied */
 };
 
 struct tide_ingest;
@@ -52,6 +54,23 @@ struct tide_ingest_stats {
     _Atomic uint64_t copies_failed;
     _Atomic uint64_t copies_total;
     _Atomic uint64_t checkpoints_saved;
+    _Atomic uint64_t posts_done;     /* and durable; they are done in the order they were given */
+    _Atomic uint64_t requests_saved; /* the stream's number of the newest that is in a checkpoint */
+    _Atomic uint64_t detached;       /* lanes dropped so far */
+};
+
+enum tide_ingest_post_kind {
+    TIDE_POST_ATTACH, /* a lane was added for the sink, which was detached or is new */
+    TIDE_POST_PAUSE,  /* to be remembered */
+    TIDE_POST_RESUME,
+};
+
+/* Something that another thread wants of ingest. */
+struct tide_ingest_post {
+    struct tide_ingest_post *newer; /* private */
+    enum tide_ingest_post_kind kind;
+    tide_str name; /* of the sink; copied */
+    unsigned lane; /* of ATTACH */
 };
 
 /** An engine for an opened source; nothing is read or published yet. Options are copied. */
@@ -59,8 +78,17 @@ struct tide_ingest *tide_ingest_new(const struct tide_ingest_options *options);
 void tide_ingest_free(struct tide_ingest *ingest); /* NULL is fine */
 
 /** Names a lane as a sink that takes part. A sink whose name the loaded checkpoint has as seeded
- * stays so. */
+ * stays so. Once it runs: by a post. */
 void tide_ingest_add_sink(struct tide_ingest *ingest, tide_str name, unsigned lane);
+/** The sink's lane may be dropped when it is full and the source keeps too much log. */
+void tide_ingest_let_detach(struct tide_ingest *ingest, unsigned lane);
+/** After load: the sink has lost what the checkpoint says it holds; it needs a backfill. */
+void tide_ingest_start_anew(struct tide_ingest *ingest, unsigned lane);
+bool tide_ingest_is_paused(const struct tide_ingest *ingest, unsigned lane);
+
+/** Leaves a wish; any thread. It is done, and durable, once stats.posts_done has come to the
+ * number that is returned. */
+uint64_t tide_ingest_post(struct tide_ingest *ingest, const struct tide_ingest_post *post);
 bool tide_ingest_is_seeded(const struct tide_ingest *ingest, unsigned lane);
 
 /** The sink was never seeded and no request of it is open. After load. */

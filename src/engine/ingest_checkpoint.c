@@ -59,18 +59,27 @@ static void draft_stores(struct draft *draft)
 
 static void draft_sinks(struct draft *draft)
 {
+    const struct tide_ingest *ingest = draft->ingest;
     struct tide_checkpoint_sink *sinks =
-        tide_arena_alloc(&draft->arena, TIDE_LANES_MAX, sizeof(*sinks));
-    size_t count = 0;
-    for (unsigned lane = 0; lane < TIDE_LANES_MAX; lane++) {
-        const struct tide_ingest_sink *sink = &draft->ingest->sinks[lane];
-        if (sink->is_used) {
-            sinks[count++] = (struct tide_checkpoint_sink){.name = tide_str_from(sink->name),
-                                                           .is_seeded = sink->is_seeded};
-        }
+        tide_arena_alloc(&draft->arena, ingest->sink_count, sizeof(*sinks));
+    for (size_t i = 0; i < ingest->sink_count; i++) {
+        const struct tide_ingest_sink *sink = &ingest->sinks[i];
+        sinks[i] = (struct tide_checkpoint_sink){
+            .name = tide_str_from(sink->name),
+            .is_seeded = sink->is_seeded,
+            .is_detached = sink->is_detached,
+            .is_paused = sink->is_paused,
+        };
     }
     draft->checkpoint.sinks = sinks;
-    draft->checkpoint.sink_count = count;
+    draft->checkpoint.sink_count = ingest->sink_count;
+}
+
+/* NULL: the lane is gone, and what was under way for it. */
+static const char *name_of_lane(const struct draft *draft, unsigned lane)
+{
+    const struct tide_ingest_sink *sink = tide_ingest_sink_of(draft->ingest, lane);
+    return sink == NULL ? NULL : sink->name;
 }
 
 static void draft_requests(struct draft *draft)
@@ -81,17 +90,20 @@ static void draft_requests(struct draft *draft)
     }
     struct tide_checkpoint_request *requests =
         tide_arena_alloc(&draft->arena, count, sizeof(*requests));
-    size_t i = 0;
+    size_t at = 0;
     for (struct tide_ingest_request *r = draft->ingest->requests; r != NULL; r = r->next) {
-        requests[i++] = (struct tide_checkpoint_request){
-            .id = r->id,
-            .sink = tide_str_from(draft->ingest->sinks[r->lane].name),
-            .tables = r->tables,
-            .table_count = r->table_count,
-        };
+        const char *sink = name_of_lane(draft, r->lane);
+        if (sink != NULL) {
+            requests[at++] = (struct tide_checkpoint_request){
+                .id = r->id,
+                .sink = tide_str_from(sink),
+                .tables = r->tables,
+                .table_count = r->table_count,
+            };
+        }
     }
     draft->checkpoint.requests = requests;
-    draft->checkpoint.request_count = count;
+    draft->checkpoint.request_count = at;
 }
 
 static struct tide_checkpoint_key key_of(struct draft *draft, const struct tide_value *values,
@@ -129,10 +141,11 @@ static void draft_key_columns(struct draft *draft, const struct tide_relation *r
 
 /* One entry for each lane's share; they are put together again by snapshot id, or by table. */
 static void draft_copy(struct draft *draft, const struct tide_copy *copy,
-                       const struct tide_copy_share *share, struct tide_checkpoint_copy *entry)
+                       const struct tide_copy_share *share, const char *sink_name,
+                       struct tide_checkpoint_copy *entry)
 {
     tide_str *sink = tide_arena_alloc(&draft->arena, 1, sizeof(*sink));
-    *sink = tide_str_from(draft->ingest->sinks[share->lane].name);
+    *sink = tide_str_from(sink_name);
     *entry = (struct tide_checkpoint_copy){
         .request_id = share->request_id,
         .sinks = sink,
@@ -166,11 +179,15 @@ static void draft_copies(struct draft *draft)
     size_t at = 0;
     for (struct tide_ingest_copy *item = draft->ingest->copies; item != NULL; item = item->next) {
         for (size_t i = 0; i < item->copy->share_count; i++) {
-            draft_copy(draft, item->copy, &item->copy->shares[i], &copies[at++]);
+            const struct tide_copy_share *share = &item->copy->shares[i];
+            const char *sink = name_of_lane(draft, share->lane);
+            if (sink != NULL) {
+                draft_copy(draft, item->copy, share, sink, &copies[at++]);
+            }
         }
     }
     draft->checkpoint.copies = copies;
-    draft->checkpoint.copy_count = count;
+    draft->checkpoint.copy_count = at;
 }
 
 static enum tide_checkpoint_phase phase_of(const struct tide_ingest *ingest)
@@ -258,6 +275,7 @@ static void take_in_held(struct tide_ingest *ingest)
         ingest->must_save = ingest->must_save || moved;
         if (moved && item->copy->state == TIDE_COPY_DONE) {
             atomic_fetch_add(&ingest->stats.copies_done, 1);
+            tide_ingest_drop_replaced(ingest, item->copy);
         }
     }
 }

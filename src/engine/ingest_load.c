@@ -2,14 +2,11 @@
 
 static bool find_sink(const struct tide_ingest *ingest, tide_str name, unsigned *ret_lane)
 {
-    for (unsigned lane = 0; lane < TIDE_LANES_MAX; lane++) {
-        const struct tide_ingest_sink *sink = &ingest->sinks[lane];
-        if (sink->is_used && tide_str_equal(tide_str_from(sink->name), name)) {
-            *ret_lane = lane;
-            return true;
-        }
+    const struct tide_ingest_sink *sink = tide_ingest_sink_named(ingest, name);
+    if (sink != NULL) {
+        *ret_lane = sink->lane;
     }
-    return false;
+    return sink != NULL;
 }
 
 static void load_stores(struct tide_ingest *ingest, const struct tide_checkpoint *checkpoint)
@@ -25,9 +22,10 @@ static void load_stores(struct tide_ingest *ingest, const struct tide_checkpoint
 static void load_sinks(struct tide_ingest *ingest, const struct tide_checkpoint *checkpoint)
 {
     for (size_t i = 0; i < checkpoint->sink_count; i++) {
-        unsigned lane = 0;
-        if (find_sink(ingest, checkpoint->sinks[i].name, &lane)) {
-            ingest->sinks[lane].is_seeded = checkpoint->sinks[i].is_seeded;
+        struct tide_ingest_sink *sink = tide_ingest_sink_named(ingest, checkpoint->sinks[i].name);
+        if (sink != NULL) {
+            sink->is_seeded = checkpoint->sinks[i].is_seeded;
+            sink->is_paused = checkpoint->sinks[i].is_paused;
         }
     }
 }

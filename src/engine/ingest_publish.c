@@ -4,6 +4,15 @@
 
 #define TICK_US 200000
 
+/* What goes on while lanes are full. */
+static tide_status serve(struct tide_ingest *ingest, tide_lane_set full, struct tide_error *err)
+{
+    TIDE_TRY(tide_ingest_take_posts(ingest, err));
+    TIDE_TRY(tide_ingest_receive_requests(ingest, err));
+    TIDE_TRY(tide_ingest_keep(ingest, err));
+    return tide_ingest_detach_full(ingest, full, err);
+}
+
 /* Waits for full lanes in ticks; between them what is held is saved and the source confirmed. */
 static tide_status publish(struct tide_ingest *ingest, struct tide_item item, tide_lane_set lanes,
                            uint64_t *ret_build, struct tide_error *err)
@@ -20,7 +29,7 @@ static tide_status publish(struct tide_ingest *ingest, struct tide_item item, ti
         if (tide_ingest_is_stopping(ingest)) {
             return tide_fail(err, TIDE_CANCELLED, "stopped while a lane was full");
         }
-        TIDE_TRY(tide_ingest_keep(ingest, err));
+        TIDE_TRY(serve(ingest, publication.pending, err));
     }
 }
 

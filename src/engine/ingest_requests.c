@@ -3,7 +3,7 @@
 
 #include <stdlib.h>
 
-static void request_free(struct tide_ingest_request *request)
+void tide_ingest_free_request(struct tide_ingest_request *request)
 {
     for (size_t i = 0; i < request->table_count; i++) {
         free((void *)(uintptr_t)request->tables[i].ptr);
@@ -18,7 +18,7 @@ void tide_ingest_free_requests(struct tide_ingest *ingest)
 {
     while (ingest->requests != NULL) {
         struct tide_ingest_request *next = ingest->requests->next;
-        request_free(ingest->requests);
+        tide_ingest_free_request(ingest->requests);
         ingest->requests = next;
     }
 }
@@ -140,7 +140,7 @@ tide_status tide_ingest_queue_copies(struct tide_ingest *ingest,
 tide_status tide_ingest_receive_requests(struct tide_ingest *ingest, struct tide_error *err)
 {
     struct tide_stream *stream = ingest->options.stream;
-    for (;;) {
+    while (!tide_ingest_has_posts(ingest)) {
         struct tide_request *received = NULL;
         tide_status status = stream->ops->receive_request(stream, 0, &received, err);
         if (status == TIDE_TIMEOUT) {
@@ -150,10 +150,13 @@ tide_status tide_ingest_receive_requests(struct tide_ingest *ingest, struct tide
         struct tide_ingest_request *request =
             tide_ingest_add_request(ingest, ingest->next_request_id, received->id, received->lane,
                                     received->tables, received->table_count);
+        uint64_t stream_id = received->id;
         tide_request_free(received);
         TIDE_TRY(tide_ingest_queue_copies(ingest, request, err));
         TIDE_TRY(tide_ingest_save(ingest, false, err));
+        atomic_store(&ingest->stats.requests_saved, stream_id);
     }
+    return TIDE_OK;
 }
 
 /* True when each table of the request has been published to its end, or has failed. */
@@ -226,10 +229,10 @@ void tide_ingest_drop_held_requests(struct tide_ingest *ingest)
             link = &request->next;
             continue;
         }
-        ingest->sinks[request->lane].is_seeded = true;
+        tide_ingest_sink_of(ingest, request->lane)->is_seeded = true;
         ingest->must_save = true;
         *link = request->next;
-        request_free(request);
+        tide_ingest_free_request(request);
     }
 }
 

@@ -3,6 +3,8 @@
 
 #include "engine/ingest.h"
 
+#include <pthread.h>
+
 /* A backfill of some tables for one lane, until its marker is held. */
 struct tide_ingest_request {
     struct tide_ingest_request *next;
@@ -17,15 +19,28 @@ struct tide_ingest_request {
     uint64_t marker_build; /* 0: not published yet */
 };
 
+/* A sink by name; its lane comes and goes. */
 struct tide_ingest_sink {
-    bool is_used;
-    bool is_seeded;
     char *name;
+    bool is_attached; /* `lane` is its */
+    unsigned lane;
+    bool is_seeded;
+    bool is_detached; /* its lane was dropped, so that the source could go on */
+    bool is_paused;
+    bool may_detach;
 };
 
 struct tide_ingest_copy {
     struct tide_ingest_copy *next;
     struct tide_copy *copy;
+};
+
+/* What other threads want of ingest. */
+struct tide_ingest_posts {
+    pthread_mutex_t mutex; /* of what follows */
+    struct tide_ingest_post *oldest;
+    struct tide_ingest_post *newest;
+    uint64_t given; /* number of the newest */
 };
 
 struct tide_ingest {
@@ -35,8 +50,11 @@ struct tide_ingest {
     atomic_bool is_stopping;
     struct tide_ingest_stats stats;
 
-    struct tide_ingest_sink sinks[TIDE_LANES_MAX];
+    struct tide_ingest_sink *sinks;
+    size_t sink_count;
     tide_lane_set lanes;
+    tide_lane_set dropped; /* lanes that are gone: what is left of them goes with the next work */
+    struct tide_ingest_posts posts;
     struct tide_build build;
     struct tide_ingest_request *requests;
     struct tide_ingest_copy *copies; /* in the order they were asked for */
@@ -77,6 +95,45 @@ tide_status tide_ingest_publish_marker(struct tide_ingest *ingest, struct tide_m
 /** Publishes the open live batch, if there is something to. */
 tide_status tide_ingest_publish_open(struct tide_ingest *ingest, struct tide_error *err);
 
+/* ingest_sinks.c */
+
+/** The sink on the lane; NULL: the lane was dropped. */
+struct tide_ingest_sink *tide_ingest_sink_of(const struct tide_ingest *ingest, unsigned lane);
+struct tide_ingest_sink *tide_ingest_sink_named(const struct tide_ingest *ingest, tide_str name);
+
+/** Does what other threads posted, and makes it durable. What must wait for the end of a
+ * transaction does. */
+tide_status tide_ingest_take_posts(struct tide_ingest *ingest, struct tide_error *err);
+/** Something posted still waits: a request that comes after it does too. */
+bool tide_ingest_has_posts(struct tide_ingest *ingest);
+
+/** While `full` lanes hold up everything: drops those that may be detached, when the source keeps
+ * too much log for them. */
+tide_status tide_ingest_detach_full(struct tide_ingest *ingest, tide_lane_set full,
+                                    struct tide_error *err);
+
+/** Forgets what was under way for lanes that are gone. Not while a batch is being published. */
+void tide_ingest_forget_dropped(struct tide_ingest *ingest);
+void tide_ingest_forget_lane(struct tide_ingest *ingest, unsigned lane);
+void tide_ingest_free_posts(struct tide_ingest *ingest);
+
+/* ingest_tables.c */
+
+/** A TABLE event: unfinished copies of the store start anew, finished ones are done again for
+ * their lanes; without a relation they fail. */
+tide_status tide_ingest_table_changed(struct tide_ingest *ingest, const struct tide_event *event,
+                                      struct tide_error *err);
+
+/** `done` has just become so: lets go of finished copies of its table that it replaces. */
+void tide_ingest_drop_replaced(struct tide_ingest *ingest, const struct tide_copy *done);
+
+/** A request of our own: a new copy of the store for the lane. */
+tide_status tide_ingest_ask(struct tide_ingest *ingest, tide_str store, unsigned lane,
+                            struct tide_error *err);
+
+/** Takes the copy out of the list and frees it. */
+void tide_ingest_remove_copy(struct tide_ingest *ingest, struct tide_copy *copy);
+
 /* ingest_requests.c */
 
 /** A request of the stream, or (stream_id 0) of the checkpoint. Tables are copied. */
@@ -86,6 +143,7 @@ struct tide_ingest_request *tide_ingest_add_request(struct tide_ingest *ingest, 
 /** The id is in use, or was: new requests get higher ones. */
 void tide_ingest_use_request_id(struct tide_ingest *ingest, uint64_t id);
 void tide_ingest_free_requests(struct tide_ingest *ingest);
+void tide_ingest_free_request(struct tide_ingest_request *request);
 
 /** Makes or joins the copies of a request's tables that have none. */
 tide_status tide_ingest_queue_copies(struct tide_ingest *ingest,

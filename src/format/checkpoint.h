@@ -47,6 +47,7 @@ struct tide_checkpoint_sink {
     tide_str name;
     bool is_seeded;
     bool is_detached;
+    bool is_paused;
     const tide_str *failed_tables;
     size_t failed_count;
 };

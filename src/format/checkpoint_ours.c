@@ -97,6 +97,9 @@ static void append_sinks(struct tide_buf *buf, const struct tide_checkpoint *che
         append_string(buf, "name", sink->name);
         append_bool(buf, "seeded", sink->is_seeded);
         append_bool(buf, "detached", sink->is_detached);
+        if (sink->is_paused) {
+            append_bool(buf, "paused", true);
+        }
         append_key(buf, "failed");
         append_strings(buf, sink->failed_tables, sink->failed_count);
         tide_buf_append_char(buf, '}');

@@ -64,15 +64,18 @@ static tide_status read_stores(const struct tide_shape *shape, tide_str raw,
 static tide_status read_sinks(const struct tide_shape *shape, tide_str raw,
                               struct tide_checkpoint *checkpoint, struct tide_error *err)
 {
-    static const struct tide_shape_field fields[] = {
-        {.name = "name"}, {.name = "seeded"}, {.name = "detached"}, {.name = "failed"}};
-    static const struct tide_shape_form form = {.fields = fields, .count = 4};
+    static const struct tide_shape_field fields[] = {{.name = "name"},
+                                                     {.name = "seeded"},
+                                                     {.name = "detached"},
+                                                     {.name = "failed"},
+                                                     {.name = "paused", .is_optional = true}};
+    static const struct tide_shape_form form = {.fields = fields, .count = 5};
     tide_str *items = NULL;
     size_t count = 0;
     TIDE_TRY(tide_shape_items(shape, raw, &items, &count, err));
     struct tide_checkpoint_sink *sinks = tide_arena_alloc(shape->arena, count, sizeof(*sinks));
     for (size_t i = 0; i < count; i++) {
-        tide_str values[4];
+        tide_str values[5];
         struct tide_checkpoint_sink *sink = &sinks[i];
         *sink = (struct tide_checkpoint_sink){0};
         TIDE_TRY(tide_shape_fields(shape, items[i], &form, values, err));
@@ -81,6 +84,9 @@ static tide_status read_sinks(const struct tide_shape *shape, tide_str raw,
         TIDE_TRY(tide_shape_bool(shape, values[2], &sink->is_detached, err));
         TIDE_TRY(
             tide_shape_strings(shape, values[3], &sink->failed_tables, &sink->failed_count, err));
+        if (values[4].ptr != NULL) {
+            TIDE_TRY(tide_shape_bool(shape, values[4], &sink->is_paused, err));
+        }
     }
     checkpoint->sinks = sinks;
     checkpoint->sink_count = count;

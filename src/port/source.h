@@ -39,12 +39,18 @@ enum tide_event_kind {
     TIDE_EVENT_CHANGE,  /* one change; its transaction ends with a later COMMIT */
     TIDE_EVENT_COMMIT,  /* all changes of all transactions up to `position` have been brought */
     TIDE_EVENT_REACHED, /* as COMMIT, but no change came since the last one: an idle log moved on */
+    TIDE_EVENT_TABLE,   /* from here on changes alone do not tell a table's rows: it is copied anew,
+                           or is gone, or is new. `tables` lists it as it is now. Comes again, or not,
+                           when the log is read again from before it */
 };
 
 struct tide_event {
     enum tide_event_kind kind;
     struct tide_change change;
     struct tide_position position;
+    tide_str store;                       /* of a TABLE event */
+    const struct tide_relation *relation; /* of a TABLE event; NULL: it is not followed any more */
+    tide_str reason;                      /* of a TABLE event, for people: "it was made anew" */
 };
 
 /* One thing that `check` found or `detach` did, and the way out. Strings live in the list's arena.

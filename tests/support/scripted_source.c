@@ -74,6 +74,7 @@ void scripted_begin(struct scripted_source *source)
     tx->xid = source->next_xid++;
     tx->count = 0;
     tx->has_truncated = false;
+    tx->is_silent = false;
 }
 
 static bool is_free(const struct scripted_source *source, unsigned key, uint64_t xid)
@@ -163,6 +164,7 @@ static void copy_transaction(struct scripted_transaction *to,
     to->xid = from->xid;
     to->count = from->count;
     to->has_truncated = from->has_truncated;
+    to->is_silent = from->is_silent;
     memcpy(to->changes, from->changes, from->count * sizeof(from->changes[0]));
 }
 
@@ -204,6 +206,23 @@ void scripted_become_visible(struct scripted_source *source)
     for (unsigned k = 0; k < SCRIPTED_KEYS; k++) {
         source->locked[k] = source->locked[k] == tx->xid ? 0 : source->locked[k];
     }
+}
+
+void scripted_change_silently(struct scripted_source *source)
+{
+    unsigned key = (unsigned)scripted_random(source, SCRIPTED_KEYS);
+    if (source->hidden_count > 0 || source->locked[key] != 0 || !source->rows[key].exists ||
+        source->log_count + source->running_count >= SCRIPTED_LOG_MAX) {
+        return;
+    }
+    struct scripted_transaction *tx = &source->log[source->log_count++];
+    *tx = (struct scripted_transaction){.xid = source->next_xid++,
+                                        .is_silent = source->fault != SCRIPTED_TABLE_UNSAID};
+    uint32_t tag = (uint32_t)(tx->xid * 64);
+    source->rows[key].small = tag;
+    source->rows[key].big = tag;
+    source->seen_rows[key] = source->rows[key];
+    finish(source, tx->xid);
 }
 
 size_t scripted_order_of(const struct scripted_source *source, uint32_t small)
@@ -333,7 +352,17 @@ static tide_status next(struct tide_source *self, struct tide_arena *arena,
         return tide_fail(err, TIDE_TIMEOUT, "nothing at hand");
     }
     const struct scripted_transaction *tx = &source->log[source->stream_at];
-    if (source->stream_change == tx->count) {
+    if (tx->is_silent && source->stream_change == 0) {
+        source->stream_change++;
+        *ret_event = (struct tide_event){
+            .kind = TIDE_EVENT_TABLE,
+            .store = source->relation->store,
+            .relation = source->relation,
+            .reason = TIDE_STR("its rows changed"),
+        };
+        return TIDE_OK;
+    }
+    if (source->stream_change == tx->count + tx->is_silent) {
         source->stream_at++;
         source->stream_change = 0;
         ret_event->kind = tx->count == 0 ? TIDE_EVENT_REACHED : TIDE_EVENT_COMMIT;
@@ -359,6 +388,11 @@ static tide_status confirm(struct tide_source *source, struct tide_position posi
     TIDE_ASSERT(position.lo >= of(source)->confirmed && position.lo <= of(source)->log_count);
     of(source)->confirmed = position.lo;
     return TIDE_OK;
+}
+
+static uint64_t retained_bytes(struct tide_source *source)
+{
+    return of(source)->retained;
 }
 
 static struct scripted_source *reader_of(struct tide_chunk_reader *reader)
@@ -518,6 +552,7 @@ const struct tide_source_ops scripted_source_ops = {
     .tables = tables,
     .prepare = prepare,
     .stream = stream,
+    .retained_bytes = retained_bytes,
     .next = next,
     .state = state,
     .confirm = confirm,

@@ -22,6 +22,7 @@ enum scripted_fault {
     SCRIPTED_WATERMARKS,        /* sees = was streamed before the read */
     SCRIPTED_PARTIAL_AS_WHOLE,  /* changes without all columns are not marked as such */
     SCRIPTED_MOVE_AS_WHOLE,     /* the same, of key changes alone */
+    SCRIPTED_TABLE_UNSAID,      /* nothing says that a table must be copied anew */
 };
 
 struct scripted_row {
@@ -46,6 +47,7 @@ struct scripted_transaction {
     struct scripted_change changes[SCRIPTED_CHANGES_MAX];
     size_t count;
     bool has_truncated;
+    bool is_silent; /* the log has only that the table must be copied anew */
 };
 
 #define SCRIPTED_LOG_MAX     256
@@ -72,6 +74,7 @@ struct scripted_source {
     size_t stream_change; /* next change in it */
     uint64_t horizon;
     uint64_t confirmed;
+    uint64_t retained; /* what it says to keep */
 };
 
 void scripted_init(struct scripted_source *source, uint64_t seed);
@@ -83,6 +86,8 @@ void scripted_begin(struct scripted_source *source);
 void scripted_write(struct scripted_source *source);
 void scripted_commit_record(struct scripted_source *source);
 void scripted_become_visible(struct scripted_source *source);
+/* As a default that is added with a column: a row changes, and the log has no change for it. */
+void scripted_change_silently(struct scripted_source *source);
 
 /* Where the transaction that last wrote this row stands in the log, from 1; 0: before the log. */
 size_t scripted_order_of(const struct scripted_source *source, uint32_t small);

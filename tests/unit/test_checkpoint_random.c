@@ -210,8 +210,10 @@ static void make(struct maker *maker, struct tide_checkpoint *c)
     struct tide_checkpoint_sink *sinks =
         tide_arena_alloc(&maker->arena, c->sink_count, sizeof(*sinks));
     for (size_t i = 0; i < c->sink_count; i++) {
-        sinks[i] = (struct tide_checkpoint_sink){
-            .name = any_text(maker), .is_seeded = flip(maker), .is_detached = flip(maker)};
+        sinks[i] = (struct tide_checkpoint_sink){.name = any_text(maker),
+                                                 .is_seeded = flip(maker),
+                                                 .is_detached = flip(maker),
+                                                 .is_paused = flip(maker)};
         sinks[i].failed_tables = any_texts(maker, &sinks[i].failed_count);
     }
     c->sinks = sinks;
@@ -293,6 +295,7 @@ static void assert_checkpoint(const struct tide_checkpoint *a, const struct tide
         assert_str(a->sinks[i].name, b->sinks[i].name);
         assert_int_equal(a->sinks[i].is_seeded, b->sinks[i].is_seeded);
         assert_int_equal(a->sinks[i].is_detached, b->sinks[i].is_detached);
+        assert_int_equal(a->sinks[i].is_paused, b->sinks[i].is_paused);
         assert_strs(a->sinks[i].failed_tables, a->sinks[i].failed_count, b->sinks[i].failed_tables,
                     b->sinks[i].failed_count);
     }

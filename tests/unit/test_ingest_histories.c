@@ -49,6 +49,7 @@ struct sink {
     bool went_back;
     uint64_t replay_until;
     struct tide_reassembler *reassembler; /* fed every frame, over all restarts */
+    bool is_away;                         /* its lane was dropped */
 };
 
 struct world {
@@ -63,6 +64,7 @@ struct world {
     struct tide_chunk chunk;
     bool has_small_memory; /* every remembered change is one too many */
     bool was_torn;         /* a checkpoint was lost: an attempt's number may have been used twice */
+    bool is_disturbed;     /* tables change, sinks are detached, backfills are asked for */
     struct tide_buf frame;
 };
 
@@ -252,7 +254,7 @@ static void take(struct world *world, struct sink *sink)
 {
     struct tide_error err;
     struct tide_delivery delivery;
-    if (sink->unacknowledged_count == UNACKNOWLEDGED_MAX ||
+    if (sink->is_away || sink->unacknowledged_count == UNACKNOWLEDGED_MAX ||
         world->stream->ops->receive(&sink->consumer, 0, &delivery, &err) != TIDE_OK) {
         return;
     }
@@ -288,7 +290,13 @@ static void attach_sink(struct world *world, unsigned number)
     must(world->stream->ops->attach(world->stream, lane, &world->sinks[number].consumer, &err),
          &err);
     world->sinks[number].unacknowledged_count = 0;
-    tide_ingest_add_sink(world->ingest, name, lane);
+    if (world->sinks[number].is_away) {
+        const struct tide_ingest_post post = {.kind = TIDE_POST_ATTACH, .name = name, .lane = lane};
+        (void)tide_ingest_post(world->ingest, &post);
+    } else {
+        tide_ingest_add_sink(world->ingest, name, lane);
+    }
+    world->sinks[number].is_away = false;
 }
 
 /* A sink that was never seeded asks for its backfill. */
@@ -324,9 +332,11 @@ static void new_engine(struct world *world)
                  .memory_bytes_max = world->has_small_memory ? 1 : 1 << 20},
         .batch_changes_max = 3,
         .batch_bytes_max = 1 << 20,
+        .max_retained_bytes = 1,
         .pipeline = TIDE_STR("test"),
     });
     for (unsigned i = 0; i < world->sink_count; i++) {
+        world->sinks[i].is_away = false;
         attach_sink(world, i);
     }
 }
@@ -479,6 +489,70 @@ static void add_second_sink(struct world *world)
     }
 }
 
+/* The source keeps too much log for a sink that does not take what is on its lane. */
+static void detach_sink(struct world *world, unsigned number)
+{
+    struct tide_error err;
+    struct sink *sink = &world->sinks[number];
+    if (sink->is_away || tide_ingest_has_posts(world->ingest)) {
+        return;
+    }
+    tide_ingest_let_detach(world->ingest, sink->consumer.lane);
+    world->source.retained = 2;
+    must(tide_ingest_detach_full(world->ingest, (tide_lane_set)1 << sink->consumer.lane, &err),
+         &err);
+    world->source.retained = 0;
+    sink->unacknowledged_count = 0;
+    sink->is_away = true;
+}
+
+/* It comes back, knowing what it held, and is copied anew. */
+static void attach_back(struct world *world)
+{
+    struct tide_error err;
+    uint64_t id = 0;
+    for (unsigned i = 0; i < world->sink_count; i++) {
+        if (world->sinks[i].is_away) {
+            attach_sink(world, i);
+            must(world->stream->ops->request(world->stream, world->sinks[i].consumer.lane,
+                                             &world->source.relation->store, 1, &id, &err),
+                 &err);
+        }
+    }
+}
+
+/* A copy that nobody needed is asked for. */
+static void ask_again(struct world *world)
+{
+    struct tide_error err;
+    uint64_t id = 0;
+    const struct sink *sink = &world->sinks[scripted_random(&world->source, world->sink_count)];
+    if (!sink->is_away) {
+        must(world->stream->ops->request(world->stream, sink->consumer.lane,
+                                         &world->source.relation->store, 1, &id, &err),
+             &err);
+    }
+}
+
+/* What goes on in a pipeline that runs for months. */
+static void disturb(struct world *world)
+{
+    switch (scripted_random(&world->source, 4)) {
+    case 0:
+        scripted_change_silently(&world->source);
+        break;
+    case 1:
+        detach_sink(world, (unsigned)scripted_random(&world->source, world->sink_count));
+        break;
+    case 2:
+        attach_back(world);
+        break;
+    default:
+        ask_again(world);
+        break;
+    }
+}
+
 static void attach_late(struct world *world)
 {
     if (world->broken == BROKEN_ATTACH && world->sink_count == 2) {
@@ -626,8 +700,10 @@ static void run_steps(struct world *world)
         } else if (is_writing && scripted_random(&world->source, 100) == 0) {
             crash(world);
         } else if (is_writing && world->sink_count == 1 && world->sinks[0].is_complete &&
-                   scripted_random(&world->source, 10) == 0) {
+                   world->ingest->dropped == 0 && scripted_random(&world->source, 10) == 0) {
             add_second_sink(world);
+        } else if (world->is_disturbed && scripted_random(&world->source, 40) == 0) {
+            disturb(world);
         } else {
             step(world, is_writing);
         }
@@ -648,6 +724,8 @@ static bool run(struct world *world, uint64_t seed, enum broken broken, enum scr
     world->was_torn = false;
     world->has_small_memory = seed % 8 == 0;
     world->broken = broken;
+    world->is_disturbed = (broken == BROKEN_NOTHING && fault == SCRIPTED_RIGHT && seed % 2 == 0) ||
+                          fault == SCRIPTED_TABLE_UNSAID;
     scripted_init(&world->source, seed);
     world->source.fault = fault;
     /* a list that is lost takes a move and a crash at the right moments to be missed */
@@ -656,6 +734,7 @@ static bool run(struct world *world, uint64_t seed, enum broken broken, enum scr
     start_engine(world, NULL);
     run_steps(world);
     finish_source(world);
+    attach_back(world);
     bool ok = finish_engine(world) && is_right(world);
     free_engine(world);
     scripted_done(&world->source);
@@ -715,6 +794,7 @@ static void broken_rule_is_noticed(void **state)
         {"position", BROKEN_NOTHING, SCRIPTED_NO_POSITION},
         {"merge", BROKEN_NOTHING, SCRIPTED_PARTIAL_AS_WHOLE},
         {"moved", BROKEN_NOTHING, SCRIPTED_MOVE_AS_WHOLE},
+        {"table", BROKEN_NOTHING, SCRIPTED_TABLE_UNSAID},
         {"list", BROKEN_LIST, SCRIPTED_RIGHT},
         {"attach", BROKEN_ATTACH, SCRIPTED_RIGHT},
         {"acked", BROKEN_ACKED, SCRIPTED_RIGHT},
