@@ -180,8 +180,6 @@ static void append_copy(struct tide_buf *buf, const struct tide_checkpoint_copy 
     tide_buf_printf(buf, ", attempt %" PRIu32 ", %" PRIu64 " rows", copy->attempt, copy->next_seq);
     if (copy->is_done) {
         tide_buf_append_str(buf, TIDE_STR(", done"));
-    } else if (copy->range_is_done) {
-        tide_buf_append_str(buf, TIDE_STR(", range done"));
     } else if (copy->last_pk.count > 0) {
         tide_buf_append_str(buf, TIDE_STR(", last key "));
         append_key(buf, &copy->last_pk);

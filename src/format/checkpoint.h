@@ -69,7 +69,6 @@ struct tide_checkpoint_copy {
     const uint64_t *starts; /* `attempt` elements */
     uint64_t next_seq;
     struct tide_checkpoint_key last_pk;
-    bool range_is_done; /* the range has been read and is held; only read_again is left */
     struct tide_checkpoint_key *read_again;
     size_t read_again_count;
 };

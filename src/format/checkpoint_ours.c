@@ -8,7 +8,7 @@
  *      "sinks":[{"name":"copy","seeded":true,"detached":false,"failed":["notes"]}],
  *      "copies":[{"request":1,"sinks":["copy"],"table":"users","store":"shop.users","key":["id"],
  *        "begun":true,"done":false,"snapshot_id":"…","snapshot_at":"…Z","attempt":1,"starts":[40],
- *        "next_seq":52,"last_pk":[…],"range_done":false,"read_again":[[…],…]}],
+ *        "next_seq":52,"last_pk":[…],"read_again":[[…],…]}],
  *      "requests":[{"id":1,"sink":"copy","tables":["users"]}]}
  */
 #include "base/clock.h"
@@ -126,7 +126,6 @@ static void append_snapshot(struct tide_buf *buf, const struct tide_checkpoint_c
     append_u64(buf, "next_seq", copy->next_seq);
     append_key(buf, "last_pk");
     tide_checkpoint_key_append(buf, &copy->last_pk, true);
-    append_bool(buf, "range_done", copy->range_is_done);
     append_key(buf, "read_again");
     tide_buf_append_char(buf, '[');
     for (size_t i = 0; i < copy->read_again_count; i++) {

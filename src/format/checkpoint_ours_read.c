@@ -108,7 +108,6 @@ enum {
     COPY_STARTS,
     COPY_NEXT_SEQ,
     COPY_LAST_PK,
-    COPY_RANGE_DONE,
     COPY_READ_AGAIN,
     COPY_FIELDS
 };
@@ -127,7 +126,6 @@ static const struct tide_shape_field copy_fields[COPY_FIELDS] = {
     [COPY_STARTS] = {.name = "starts", .is_optional = true},
     [COPY_NEXT_SEQ] = {.name = "next_seq", .is_optional = true},
     [COPY_LAST_PK] = {.name = "last_pk", .is_optional = true},
-    [COPY_RANGE_DONE] = {.name = "range_done", .is_optional = true},
     [COPY_READ_AGAIN] = {.name = "read_again", .is_optional = true},
 };
 
@@ -177,7 +175,6 @@ static tide_status read_snapshot(const struct tide_shape *shape, const tide_str 
     TIDE_TRY(read_starts(shape, values, copy, err));
     TIDE_TRY(tide_shape_u64(shape, values[COPY_NEXT_SEQ], UINT64_MAX, &copy->next_seq, err));
     TIDE_TRY(tide_checkpoint_key_read(shape, values[COPY_LAST_PK], true, &copy->last_pk, err));
-    TIDE_TRY(tide_shape_bool(shape, values[COPY_RANGE_DONE], &copy->range_is_done, err));
     TIDE_TRY(
         tide_shape_items(shape, values[COPY_READ_AGAIN], &items, &copy->read_again_count, err));
     copy->read_again =

@@ -207,15 +207,6 @@ void tide_envelope_rows_append(struct tide_buf *buf, const struct tide_envelope_
     tide_buf_append(buf, rows->text.ptr + rows->head_len, rows->text.len - rows->head_len);
 }
 
-void tide_envelope_append_row(struct tide_buf *buf, const struct tide_envelope_options *options,
-                              const struct tide_snapshot_part *part, size_t index,
-                              size_t *ret_oversize, struct tide_buf *record_copy)
-{
-    TIDE_CLEANUP(tide_envelope_rows_done) struct tide_envelope_rows rows;
-    tide_envelope_rows_init(&rows, options, part);
-    tide_envelope_rows_append(buf, &rows, index, ret_oversize, record_copy);
-}
-
 /* Up to and with `prev` and `tx`. */
 static void append_change_head(struct tide_buf *buf, const struct tide_position_kind *kind,
                                const struct tide_change *change)

@@ -42,11 +42,6 @@ void tide_envelope_rows_done(struct tide_envelope_rows *rows);
 void tide_envelope_rows_append(struct tide_buf *buf, const struct tide_envelope_rows *rows,
                                size_t index, size_t *ret_oversize, struct tide_buf *record_copy);
 
-/** The same for a single row: prepares anew each time. */
-void tide_envelope_append_row(struct tide_buf *buf, const struct tide_envelope_options *options,
-                              const struct tide_snapshot_part *part, size_t index,
-                              size_t *ret_oversize, struct tide_buf *record_copy);
-
 /** The end frame. `part->completed_us` must not be earlier than the snapshot's instant. */
 void tide_envelope_append_end(struct tide_buf *buf, const struct tide_envelope_options *options,
                               const struct tide_snapshot_part *part);

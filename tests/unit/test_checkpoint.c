@@ -378,6 +378,40 @@ static void decode_ours_golden_is_stable_and_complete(void **state)
     assert_true(removed > 40);
 }
 
+/* Copies once said whether their range was done; no program went by it. */
+static void decode_copy_with_the_former_range_done_is_as_without(void **state)
+{
+    (void)state;
+    struct golden golden;
+    tide_str columns[COLUMNS_MAX];
+    golden_open(&golden, "ours.txt");
+    size_t found = 0;
+    while (golden_next(&golden, columns)) {
+        const char *at = memmem(columns[0].ptr, columns[0].len, "\"read_again\":", 13);
+        if (at == NULL) {
+            continue;
+        }
+        struct tide_error err = {0};
+        struct tide_arena arena = {0};
+        struct tide_checkpoint checkpoint = {0};
+        struct tide_buf former = {0};
+        struct tide_buf again = {0};
+        tide_buf_append(&former, columns[0].ptr, (size_t)(at - columns[0].ptr));
+        tide_buf_append_str(&former, TIDE_STR("\"range_done\":true,"));
+        tide_buf_append(&former, at, columns[0].len - (size_t)(at - columns[0].ptr));
+        assert_int_equal(tide_checkpoint_decode(tide_buf_str(&former), &tide_position_integer,
+                                                &arena, &checkpoint, &err),
+                         TIDE_OK);
+        tide_checkpoint_encode(&checkpoint, &tide_position_integer, &again);
+        assert_true(tide_str_equal(tide_buf_str(&again), columns[0]));
+        tide_buf_done(&former);
+        tide_buf_done(&again);
+        tide_arena_done(&arena);
+        found++;
+    }
+    assert_true(found > 0);
+}
+
 static void decode_newer_version_is_unsupported(void **state)
 {
     (void)state;
@@ -469,6 +503,7 @@ int main(void)
         cmocka_unit_test(phases_have_their_names),
         cmocka_unit_test(decode_every_truncation_is_corrupt),
         cmocka_unit_test(decode_ours_golden_is_stable_and_complete),
+        cmocka_unit_test(decode_copy_with_the_former_range_done_is_as_without),
         cmocka_unit_test(decode_newer_version_is_unsupported),
         cmocka_unit_test(decode_too_large_or_deep_is_corrupt),
         cmocka_unit_test(decode_many_tiny_elements_is_cheap),

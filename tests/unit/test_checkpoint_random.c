@@ -156,7 +156,6 @@ static void begin_copy(struct maker *maker, struct tide_checkpoint_copy *copy)
     copy->starts = starts;
     copy->next_seq = any_u64(maker);
     copy->last_pk = any_key(maker);
-    copy->range_is_done = flip(maker);
     copy->read_again_count = next(maker, 4);
     copy->read_again =
         tide_arena_alloc(&maker->arena, copy->read_again_count, sizeof(*copy->read_again));
@@ -267,7 +266,6 @@ static void assert_copy(const struct tide_checkpoint_copy *a, const struct tide_
     }
     assert_int_equal(a->next_seq, b->next_seq);
     assert_key(&a->last_pk, &b->last_pk);
-    assert_int_equal(a->range_is_done, b->range_is_done);
     assert_int_equal(a->read_again_count, b->read_again_count);
     for (size_t i = 0; i < a->read_again_count; i++) {
         assert_key(&a->read_again[i], &b->read_again[i]);

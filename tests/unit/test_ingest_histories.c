@@ -227,10 +227,13 @@ static void feed_part(struct world *world, struct sink *sink, const struct tide_
         tide_envelope_append_opening(&world->frame, &frame_options, part);
         feed(world, sink);
     }
+    struct tide_envelope_rows rows;
+    tide_envelope_rows_init(&rows, &frame_options, part);
     for (size_t i = 0; i < part->row_count; i++) {
-        tide_envelope_append_row(&world->frame, &frame_options, part, i, &oversize, NULL);
+        tide_envelope_rows_append(&world->frame, &rows, i, &oversize, NULL);
         feed(world, sink);
     }
+    tide_envelope_rows_done(&rows);
     if (part->is_end) {
         tide_envelope_append_end(&world->frame, &frame_options, part);
         feed(world, sink);
