@@ -238,7 +238,7 @@ def test_install_into_a_read_only_file_says_so(path, tmp_path):
         pytest.skip("this user may write everything")
     with pytest.raises(sqlite_ddl.Failed, match="write access") as failed:
         sqlite_ddl.install(path, "p")
-    assert failed.value.status == "invalid"
+    assert failed.value.status == "io"
 
 
 def test_check_tells_of_locks_in_wal_mode(path):

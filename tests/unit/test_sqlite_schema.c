@@ -335,7 +335,7 @@ static void db_open_says_what_is_wrong(void **state)
     sqlite3 *db = NULL;
     struct tide_error err = {0};
     assert_int_equal(tide_sqlite_db_open("/nowhere/x.db", TIDE_SQLITE_READ_ONLY, 0, &db, &err),
-                     TIDE_INVALID);
+                     TIDE_IO);
     assert_non_null(strstr(err.message, "/nowhere/x.db: No such file"));
     assert_int_equal(tide_sqlite_db_open(TIDE_TEST_ROOT "/unit/cmocka_prelude.h",
                                          TIDE_SQLITE_READ_ONLY, 0, &db, &err),
@@ -344,7 +344,7 @@ static void db_open_says_what_is_wrong(void **state)
     assert_null(db);
 }
 
-static void install_into_a_read_only_database_is_invalid(void **state)
+static void install_into_a_read_only_database_fails(void **state)
 {
     (void)state;
     char path[] = "/tmp/test_sqlite_schema.XXXXXX";
@@ -359,7 +359,7 @@ static void install_into_a_read_only_database_is_invalid(void **state)
     struct tide_sqlite_installed installed = {0};
     assert_int_equal(tide_sqlite_install(db, TIDE_STR("p"), TIDE_STR("c"), NULL, 0, NULL, &tables,
                                          &installed, &err),
-                     TIDE_INVALID);
+                     TIDE_IO);
     assert_non_null(strstr(err.message, "cannot be written"));
     assert_int_equal(tables.count, 0);
     assert_int_equal(sqlite3_get_autocommit(db), 1);
@@ -378,7 +378,7 @@ int main(void)
         cmocka_unit_test(glob_matches_stars_take_no_exponential_time),
         cmocka_unit_test(triggers_make_as_recorded),
         cmocka_unit_test(db_open_says_what_is_wrong),
-        cmocka_unit_test(install_into_a_read_only_database_is_invalid),
+        cmocka_unit_test(install_into_a_read_only_database_fails),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

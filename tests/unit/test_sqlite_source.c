@@ -39,11 +39,11 @@ static void open_what_is_no_database_is_refused(void **state)
     kit_init(&kit, "wal");
     char path[128];
     (void)snprintf(path, sizeof(path), "%s/none.db", kit.dir);
-    open_refuses(path, TIDE_INVALID, path);
+    open_refuses(path, TIDE_IO, path);
     assert_int_not_equal(access(path, F_OK), 0);
     open_refuses(kit.dir, TIDE_INVALID, kit.dir);
     open_refuses("", TIDE_INVALID, "path");
-    open_refuses(":memory:", TIDE_INVALID, ":memory:");
+    open_refuses(":memory:", TIDE_IO, ":memory:");
     FILE *file = fopen(path, "w");
     assert_non_null(file);
     for (int i = 0; i < 2000; i++) {

@@ -27,8 +27,8 @@ static tide_status require_file(const char *path, struct tide_error *err)
 {
     struct stat st;
     if (stat(path, &st) != 0) {
-        return tide_fail(err, errno == ENOENT || errno == ENOTDIR ? TIDE_INVALID : TIDE_IO,
-                         "cannot open the SQLite database %s: %s", path, strerror(errno));
+        return tide_fail(err, TIDE_IO, "cannot open the SQLite database %s: %s", path,
+                         strerror(errno));
     }
     if (!S_ISREG(st.st_mode)) {
         return tide_fail(err, TIDE_INVALID, "%s is not a file; give the path of an SQLite database",
@@ -111,7 +111,7 @@ static tide_status fail_plainly(int rc, const char *text, const char *doing, str
                                    "we wait (%s); end its transaction and try again",
                                    doing, text);
     case SQLITE_READONLY:
-        return tide_fail(err, TIDE_INVALID,
+        return tide_fail(err, TIDE_IO,
                          "%s: the database cannot be written (%s); give us write access to the "
                          "file and its directory",
                          doing, text);
@@ -129,6 +129,8 @@ static tide_status fail_plainly(int rc, const char *text, const char *doing, str
                          doing, text);
     case SQLITE_INTERRUPT:
         return tide_fail(err, TIDE_CANCELLED, "%s: it was cancelled", doing);
+    case SQLITE_FULL: /* room may be made at any moment; what was not written is still to do */
+        return tide_fail_retriable(err, TIDE_IO, "%s: %s; make room there", doing, text);
     case SQLITE_SCHEMA:
         return tide_fail_retriable(err, TIDE_IO, "%s: %s", doing, text);
     default:
@@ -173,7 +175,7 @@ tide_status tide_sqlite_db_open_best(const char *path, int busy_timeout_ms, sqli
 {
     tide_status status =
         tide_sqlite_db_open(path, TIDE_SQLITE_READ_WRITE, busy_timeout_ms, ret_db, err);
-    if ((status != TIDE_INVALID && status != TIDE_IO) ||
+    if (status != TIDE_IO ||
         (tide_sqlite_may_write_file(path) && tide_sqlite_may_write_folder(path))) {
         return status;
     }
@@ -200,7 +202,7 @@ tide_status tide_sqlite_require_writable(sqlite3 *db, struct tide_error *err)
     if (sqlite3_db_readonly(db, "main") == 0) {
         return TIDE_OK;
     }
-    return tide_fail(err, TIDE_INVALID,
+    return tide_fail(err, TIDE_IO,
                      "%s: the database cannot be written; give us write access to the file and its "
                      "directory",
                      path_of(db));

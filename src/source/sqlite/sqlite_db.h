@@ -28,19 +28,19 @@ void tide_sqlite_set_patience(sqlite3 *db, int wait_ms);
 /**
  * Opens an existing database with `busy_timeout_ms` and looks whether it is one. Extended result
  * codes are on; triggers and schema of the file are not trusted (trusted_schema=OFF).
- * Errors: TIDE_INVALID no such file; TIDE_CORRUPT not a database; TIDE_IO else.
+ * Errors: TIDE_INVALID no regular file; TIDE_CORRUPT not a database; TIDE_IO else.
  */
 tide_status tide_sqlite_db_open(const char *path, enum tide_sqlite_access access,
                                 int busy_timeout_ms, sqlite3 **ret_db, struct tide_error *err);
 
 /**
  * Opens for writing. Where this user may write the file or its folder not, opens for reading, if
- * that can be done at all: whatever would write then fails with TIDE_INVALID.
+ * that can be done at all: whatever would write then fails with TIDE_IO.
  */
 tide_status tide_sqlite_db_open_best(const char *path, int busy_timeout_ms, sqlite3 **ret_db,
                                      struct tide_error *err);
 
-/** TIDE_INVALID when *db was opened for reading. */
+/** TIDE_IO when *db was opened for reading. */
 tide_status tide_sqlite_require_writable(sqlite3 *db, struct tide_error *err);
 
 /** Closes *db, for TIDE_CLEANUP on a `sqlite3 *`. */
@@ -52,7 +52,8 @@ void tide_sqlite_stmt_done(sqlite3_stmt **stmt);
 /**
  * The error of the connection's last call as ours: "<path>: <doing>: <what and the way out>".
  * TIDE_TIMEOUT (retriable) busy, locked or to be recovered; TIDE_CORRUPT damaged or not a database;
- * TIDE_CANCELLED interrupted; TIDE_INVALID read-only; TIDE_IO else (SQLITE_SCHEMA is retriable).
+ * TIDE_CANCELLED interrupted; TIDE_IO else, also read-only (SQLITE_SCHEMA and
+ * SQLITE_FULL are retriable).
  */
 tide_status tide_sqlite_db_fail(sqlite3 *db, int rc, const char *doing, struct tide_error *err);
 

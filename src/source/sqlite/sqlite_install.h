@@ -61,7 +61,7 @@ struct tide_sqlite_installed {
  *
  * Errors: TIDE_IO (retriable, with the source opened anew) what is there has another id, as two
  *         pipelines were first at the same time;
- *         TIDE_INVALID a glob matches nothing or nothing can be followed, the file is read-only, or
+ *         TIDE_INVALID a glob matches nothing or nothing can be followed, or
  *         another format version is there; TIDE_TIMEOUT the write lock was not to be had in time
  *         (retriable); others from SQLite. Nothing is changed on failure.
  */
