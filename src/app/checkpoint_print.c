@@ -1,25 +1,10 @@
 #include "app/checkpoint_print.h"
 
+#include "app/safe_text.h"
 #include "base/clock.h"
 #include "format/json_writer.h"
 
 #include <inttypes.h>
-
-/* As it is, but for bytes that a terminal would act on (C0, DEL and C1 controls). */
-static void append_safe(struct tide_buf *buf, tide_str text)
-{
-    for (size_t i = 0; i < text.len; i++) {
-        unsigned char c = (unsigned char)text.ptr[i];
-        bool is_c1 = c == 0xc2 && i + 1 < text.len && (unsigned char)text.ptr[i + 1] < 0xa0;
-        if (is_c1) {
-            tide_buf_printf(buf, "\\x%02x", (unsigned char)text.ptr[++i]);
-        } else if (c < 0x20 || c == 0x7f) {
-            tide_buf_printf(buf, "\\x%02x", c);
-        } else {
-            tide_buf_append_char(buf, (char)c);
-        }
-    }
-}
 
 static void append_bytes(struct tide_buf *buf, tide_str bytes)
 {
@@ -34,7 +19,7 @@ static void append_quoted(struct tide_buf *buf, tide_str text)
 {
     TIDE_CLEANUP(tide_buf_done) struct tide_buf quoted = {0};
     tide_json_append_string(&quoted, text);
-    append_safe(buf, tide_buf_str(&quoted));
+    tide_append_safe(buf, tide_buf_str(&quoted));
 }
 
 static void append_value(struct tide_buf *buf, struct tide_value value)
@@ -58,7 +43,7 @@ static void append_value(struct tide_buf *buf, struct tide_value value)
     case TIDE_VALUE_DECIMAL:
     case TIDE_VALUE_REAL:
     case TIDE_VALUE_JSON:
-        append_safe(buf, text);
+        tide_append_safe(buf, text);
         break;
     }
 }
@@ -76,7 +61,7 @@ static void append_list(struct tide_buf *buf, const tide_str *texts, size_t coun
 {
     for (size_t i = 0; i < count; i++) {
         tide_buf_append_str(buf, i == 0 ? TIDE_STR("") : TIDE_STR(", "));
-        append_safe(buf, texts[i]);
+        tide_append_safe(buf, texts[i]);
     }
 }
 
@@ -90,7 +75,7 @@ static void append_time(struct tide_buf *buf, int64_t utc_us)
 static void line(struct tide_buf *buf, const char *name, tide_str text)
 {
     tide_buf_printf(buf, "%-12s ", name);
-    append_safe(buf, text);
+    tide_append_safe(buf, text);
     tide_buf_append_char(buf, '\n');
 }
 
@@ -138,7 +123,7 @@ static void append_last_key(struct tide_buf *buf, tide_str last_pk, struct tide_
     if (tide_checkpoint_key_decode(last_pk, arena, &key, &ignored) == TIDE_OK && key.count > 0) {
         append_key(buf, &key);
     } else {
-        append_safe(buf, last_pk);
+        tide_append_safe(buf, last_pk);
     }
 }
 
@@ -153,7 +138,7 @@ static void append_tables(struct tide_buf *buf, const struct tide_checkpoint *ch
     for (size_t i = 0; i < checkpoint->table_count; i++) {
         const struct tide_checkpoint_table *table = &checkpoint->tables[i];
         tide_buf_append_str(buf, TIDE_STR("  "));
-        append_safe(buf, table->name);
+        tide_append_safe(buf, table->name);
         tide_buf_append_str(buf, TIDE_STR(": "));
         if (table->done) {
             tide_buf_append_str(buf, TIDE_STR("done"));
@@ -167,7 +152,7 @@ static void append_tables(struct tide_buf *buf, const struct tide_checkpoint *ch
 static void append_copy(struct tide_buf *buf, const struct tide_checkpoint_copy *copy)
 {
     tide_buf_append_str(buf, TIDE_STR("  "));
-    append_safe(buf, copy->table);
+    tide_append_safe(buf, copy->table);
     tide_buf_append_str(buf, TIDE_STR(" for "));
     append_list(buf, copy->sinks, copy->sink_count);
     tide_buf_printf(buf, ": request %" PRIu64, copy->request_id);
@@ -204,7 +189,7 @@ static void append_sinks(struct tide_buf *buf, const struct tide_checkpoint *che
     for (size_t i = 0; i < checkpoint->sink_count; i++) {
         const struct tide_checkpoint_sink *sink = &checkpoint->sinks[i];
         tide_buf_append_str(buf, TIDE_STR("  "));
-        append_safe(buf, sink->name);
+        tide_append_safe(buf, sink->name);
         tide_buf_append_str(buf, sink->is_seeded ? TIDE_STR(": seeded") : TIDE_STR(": not seeded"));
         tide_buf_append_str(buf, sink->is_detached ? TIDE_STR(", detached") : TIDE_STR(""));
         tide_buf_append_str(buf, sink->is_paused ? TIDE_STR(", paused") : TIDE_STR(""));
@@ -225,7 +210,7 @@ static void append_requests(struct tide_buf *buf, const struct tide_checkpoint *
     for (size_t i = 0; i < checkpoint->request_count; i++) {
         const struct tide_checkpoint_request *request = &checkpoint->requests[i];
         tide_buf_printf(buf, "  %" PRIu64 " for ", request->id);
-        append_safe(buf, request->sink);
+        tide_append_safe(buf, request->sink);
         tide_buf_append_str(buf, TIDE_STR(": "));
         append_list(buf, request->tables, request->table_count);
         tide_buf_append_char(buf, '\n');
