@@ -40,6 +40,7 @@ static void set_defaults(struct tide_config *config)
     config->lane_bytes = TIDE_LANE_BYTES_DEFAULT;
     config->record_bytes = TIDE_RECORD_BYTES_DEFAULT;
     config->memory_bytes = TIDE_MEMORY_BYTES_DEFAULT;
+    config->stalled_after_s = TIDE_STALLED_AFTER_US / 1000000;
     config->dead_letter_bytes = TIDE_DEAD_LETTER_BYTES_DEFAULT;
 }
 
@@ -134,6 +135,9 @@ tide_status tide_config_pipeline(const struct tide_config *config,
                  .memory_bytes_max = config->memory_bytes},
         .record_bytes_max = config->record_bytes,
         .dead_letter_bytes_max = config->dead_letter_bytes,
+        .is_service = true,
+        .max_retained_bytes = config->max_retained_bytes,
+        .stalled_after_us = (int64_t)config->stalled_after_s * 1000000,
     };
     return TIDE_OK;
 }

@@ -26,10 +26,13 @@ struct tide_config {
     uint64_t chunk_rows;
     uint64_t lane_items;
     uint64_t lane_bytes;
+    uint64_t max_retained_bytes; /* 0: any */
+    uint64_t stalled_after_s;
     uint64_t record_bytes;
     uint64_t memory_bytes;
     uint64_t dead_letter_bytes;
-    bool writes_standard_output; /* a sink is `-` */
+    bool writes_standard_output;              /* a sink is `-` */
+    const struct tide_yaml_node *detach_node; /* while it is read */
 };
 
 /** Frees what it holds; `{0}` holds nothing. For TIDE_CLEANUP too. */

@@ -20,6 +20,7 @@ struct sink_draft {
     const char *place;
     enum tide_sink_existing existing;
     uint64_t record_bytes;
+    bool may_detach;
 };
 
 /* A name goes into file names, names in the source and messages. */
@@ -163,9 +164,24 @@ static void read_existing(struct tide_config_reader *reader, const struct tide_c
     }
 }
 
+static void read_when_behind(struct tide_config_reader *reader, const struct tide_config_key *key,
+                             const struct tide_yaml_node *value, void *target)
+{
+    static const char *const words[] = {"wait", "detach"};
+    struct sink_draft *draft = target;
+    size_t index = 0;
+    if (tide_config_word(reader, key->name, value, words, COUNT(words), &index) && index == 1) {
+        draft->may_detach = true;
+        if (reader->config->detach_node == NULL) {
+            reader->config->detach_node = value;
+        }
+    }
+}
+
 static const struct tide_config_key sink_keys[] = {
     {"place", read_sink_place, .missing = "a sink has no place; add e.g. place: file:out.ndjson"},
     {"existing", read_existing},
+    {"when_behind", read_when_behind},
     {"max_record_bytes", tide_config_read_number, offsetof(struct sink_draft, record_bytes),
      .min = TIDE_RECORD_BYTES_MIN, .max = TIDE_RECORD_BYTES_MAX},
 };
@@ -190,7 +206,11 @@ static void add_sink(struct tide_config_reader *reader, tide_str name,
     struct tide_error err = {0};
     size_t other = 0;
     struct tide_pipeline_sink sink = {
-        .name = name, .existing = draft->existing, .record_bytes_max = draft->record_bytes};
+        .name = name,
+        .existing = draft->existing,
+        .record_bytes_max = draft->record_bytes,
+        .may_detach = draft->may_detach,
+    };
     if (draft->place == NULL) {
         return;
     }
@@ -288,6 +308,8 @@ static const struct tide_config_key snapshot_keys[] = {
 static const struct tide_config_key stream_keys[] = {
     NUMBER("lane_items", lane_items, 1, TIDE_LANE_ITEMS_MAX),
     NUMBER("lane_bytes", lane_bytes, TIDE_LANE_BYTES_MIN, TIDE_LANE_BYTES_MAX),
+    NUMBER("max_retained_bytes", max_retained_bytes, TIDE_LANE_BYTES_MIN, TIDE_RETAINED_BYTES_MAX),
+    NUMBER("stalled_after_seconds", stalled_after_s, 1, TIDE_STALLED_AFTER_S_MAX),
 };
 
 static const struct tide_config_key limits_keys[] = {
@@ -316,6 +338,12 @@ static const struct tide_config_key root_keys[] = {
 
 void tide_config_read_tree(struct tide_config_reader *reader, const struct tide_yaml_node *root)
 {
-    tide_config_read_map(reader, "a configuration", root, root_keys, COUNT(root_keys),
-                         reader->config);
+    struct tide_config *config = reader->config;
+    tide_config_read_map(reader, "a configuration", root, root_keys, COUNT(root_keys), config);
+    if (config->detach_node != NULL && config->max_retained_bytes == 0) {
+        tide_mistakes_add(reader->mistakes, config->detach_node->mark,
+                          "when_behind: detach needs max_retained_bytes in stream: how much log "
+                          "the source may keep before");
+    }
+    config->detach_node = NULL;
 }

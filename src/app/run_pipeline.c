@@ -6,6 +6,7 @@
 #include "base/clock.h"
 
 #define DRAIN_US         30000000
+#define LOOK_US          500000
 #define DRAIN_UNHEARD_US 1000000 /* a longer wait is explained */
 
 struct run {
@@ -48,6 +49,14 @@ static void drain(struct run *run)
     }
 }
 
+/* Sinks that come back are looked for, also while nothing is shown. */
+static int64_t watch_deadline(const struct run *run)
+{
+    int64_t look_us = tide_clock_deadline_us(LOOK_US);
+    int64_t show_us = tide_progress_view_deadline(&run->view);
+    return show_us < look_us ? show_us : look_us;
+}
+
 /* TIDE_OK: stopped by a signal; TIDE_END: complete. */
 static tide_status watch(struct run *run, struct tide_error *err)
 {
@@ -55,8 +64,7 @@ static tide_status watch(struct run *run, struct tide_error *err)
     for (;;) {
         TIDE_TRY(tide_pipeline_poll(run->pipeline, err));
         tide_progress_view_show(&run->view, run->pipeline);
-        if (tide_signals_wait(&run->signals, &run->waker, tide_progress_view_deadline(&run->view),
-                              &signal)) {
+        if (tide_signals_wait(&run->signals, &run->waker, watch_deadline(run), &signal)) {
             return TIDE_OK;
         }
     }

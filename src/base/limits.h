@@ -41,20 +41,25 @@
 #define TIDE_CHECKPOINT_INTERVAL_US ((int64_t)1000000) /* while following */
 #define TIDE_CHECKPOINT_BYTES_MAX   (64 * TIDE_MIB)
 
+#define TIDE_CONTROL_WAIT_US  ((int64_t)10000000) /* for a wish to be in a checkpoint */
+#define TIDE_STALLED_AFTER_US ((int64_t)30000000) /* without progress */
+
 /* PostgreSQL */
 #define TIDE_PG_MESSAGE_BYTES_MAX   (1024 * TIDE_MIB) /* what the server can build at most */
 #define TIDE_PG_TRUNCATE_TABLES_MAX ((size_t)1 << 20)
 
 /* configuration */
-#define TIDE_CONFIG_BYTES_MAX (1 * TIDE_MIB)
-#define TIDE_SECRET_BYTES_MAX (64 * TIDE_KIB) /* what ${NAME} or ${file:PATH} may stand for */
-#define TIDE_YAML_DEPTH_MAX   32              /* aliases expanded */
-#define TIDE_YAML_NODES_MAX   ((size_t)10000) /* aliases expanded */
-#define TIDE_YAML_ANCHORS_MAX 256
-#define TIDE_RECORD_BYTES_MAX ((size_t)1 << 31) /* what an option may ask for, as those below */
-#define TIDE_RECORD_BYTES_MIN TIDE_KIB
-#define TIDE_CHUNK_ROWS_MAX   ((size_t)10000000)
-#define TIDE_MEMORY_BYTES_MIN (1 * TIDE_MIB)
-#define TIDE_MEMORY_BYTES_MAX (1024 * 1024 * TIDE_MIB)
-#define TIDE_LANE_BYTES_MIN   (64 * TIDE_KIB)
-#define TIDE_LANE_BYTES_MAX   (1024 * 1024 * TIDE_MIB)
+#define TIDE_CONFIG_BYTES_MAX    (1 * TIDE_MIB)
+#define TIDE_SECRET_BYTES_MAX    (64 * TIDE_KIB) /* what ${NAME} or ${file:PATH} may stand for */
+#define TIDE_YAML_DEPTH_MAX      32              /* aliases expanded */
+#define TIDE_YAML_NODES_MAX      ((size_t)10000) /* aliases expanded */
+#define TIDE_YAML_ANCHORS_MAX    256
+#define TIDE_RECORD_BYTES_MAX    ((size_t)1 << 31) /* what an option may ask for, as those below */
+#define TIDE_RECORD_BYTES_MIN    TIDE_KIB
+#define TIDE_CHUNK_ROWS_MAX      ((size_t)10000000)
+#define TIDE_MEMORY_BYTES_MIN    (1 * TIDE_MIB)
+#define TIDE_MEMORY_BYTES_MAX    (1024 * 1024 * TIDE_MIB)
+#define TIDE_LANE_BYTES_MIN      (64 * TIDE_KIB)
+#define TIDE_LANE_BYTES_MAX      (1024 * 1024 * TIDE_MIB)
+#define TIDE_RETAINED_BYTES_MAX  ((uint64_t)1 << 60)
+#define TIDE_STALLED_AFTER_S_MAX 86400

@@ -5,6 +5,7 @@
 #include "base/log.h"
 #include "engine/ingest_state.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 
 #define UNTRUSTED_WAIT_US   20000
@@ -18,6 +19,7 @@ struct tide_ingest *tide_ingest_new(const struct tide_ingest_options *options)
     ingest->pipeline = tide_strndup(options->pipeline.ptr, options->pipeline.len);
     ingest->next_request_id = 1;
     tide_waker_init(&ingest->waker);
+    tide_ingest_reporting_init(&ingest->reporting);
     int rc = pthread_mutex_init(&ingest->posts.mutex, NULL);
     TIDE_ASSERT(rc == 0);
     tide_build_init(&ingest->build, options->batch_changes_max, options->batch_bytes_max,
@@ -42,6 +44,7 @@ void tide_ingest_free(struct tide_ingest *ingest)
     }
     free(ingest->sinks);
     tide_ingest_free_posts(ingest);
+    tide_ingest_reporting_done(&ingest->reporting);
     (void)pthread_mutex_destroy(&ingest->posts.mutex);
     tide_build_done(&ingest->build);
     tide_buf_done(&ingest->state_json);
@@ -144,6 +147,7 @@ tide_status tide_ingest_pull(struct tide_ingest *ingest, struct tide_waker *wake
         status = ops->next(ingest->options.source, arena, waker, deadline_us, &event, err);
     }
     TIDE_TRY(status);
+    ingest->reporting.has_moved = true;
     switch (event.kind) {
     case TIDE_EVENT_CHANGE:
         handle_change(ingest, &event.change);
@@ -225,6 +229,7 @@ static tide_status emit_ready(struct tide_ingest *ingest, struct tide_error *err
 
 tide_status tide_ingest_work(struct tide_ingest *ingest, struct tide_error *err)
 {
+    tide_ingest_serve_report(ingest);
     tide_ingest_forget_dropped(ingest);
     TIDE_TRY(tide_ingest_take_posts(ingest, err));
     TIDE_TRY(tide_ingest_receive_requests(ingest, err));
@@ -254,10 +259,11 @@ static void say_untrusted(struct tide_ingest *ingest, uint64_t oldest)
     }
     if (now_us >= ingest->say_untrusted_us) {
         ingest->say_untrusted_us = now_us + SAY_UNTRUSTED_US;
-        tide_log(TIDE_LOG_WARN,
-                 "table %.*s waits to be copied until transaction %llu and all that began before "
-                 "the copy have ended",
-                 TIDE_STR_ARG(ingest->current->relation->store), (unsigned long long)oldest);
+        (void)snprintf(ingest->reporting.reason, sizeof(ingest->reporting.reason),
+                       "table %.*s waits to be copied until transaction %llu and all that began "
+                       "before the copy have ended",
+                       TIDE_STR_ARG(ingest->current->relation->store), (unsigned long long)oldest);
+        tide_log(TIDE_LOG_WARN, "%s", ingest->reporting.reason);
     }
 }
 
@@ -275,6 +281,8 @@ void tide_ingest_take_chunk(struct tide_ingest *ingest, struct tide_chunk *chunk
     }
     if (chunk->is_trusted) {
         atomic_fetch_add(&ingest->stats.chunks_read, 1);
+        ingest->reporting.has_moved = true;
+        ingest->reporting.reason[0] = '\0';
         ingest->say_untrusted_us = 0;
     } else {
         ingest->read_not_before_us = tide_clock_deadline_us(UNTRUSTED_WAIT_US);
@@ -346,6 +354,11 @@ bool tide_ingest_is_settled(const struct tide_ingest *ingest)
     return tide_ingest_is_seeded_all(ingest) && ingest->current == NULL &&
            !ingest->build.has_new_position &&
            tide_position_compare(ingest->held, ingest->build.reached) == 0;
+}
+
+void tide_ingest_set_reason(struct tide_ingest *ingest, const char *reason)
+{
+    (void)snprintf(ingest->reporting.reason, sizeof(ingest->reporting.reason), "%s", reason);
 }
 
 void tide_ingest_stop(struct tide_ingest *ingest)

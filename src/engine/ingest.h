@@ -61,6 +61,7 @@ struct tide_ingest_stats {
 
 enum tide_ingest_post_kind {
     TIDE_POST_ATTACH, /* a lane was added for the sink, which was detached or is new */
+    TIDE_POST_DETACH, /* its lane is dropped: it has lost something */
     TIDE_POST_PAUSE,  /* to be remembered */
     TIDE_POST_RESUME,
 };
@@ -154,6 +155,12 @@ tide_status tide_ingest_save_closing(struct tide_ingest *ingest, struct tide_err
 
 /** After the last step: takes in what is held, saves if anything moved, and confirms. */
 tide_status tide_ingest_finish(struct tide_ingest *ingest, struct tide_error *err);
+
+/** Draws a report if one is asked for (ingest_report.h): ingest's thread, often. */
+void tide_ingest_serve_report(struct tide_ingest *ingest);
+
+/** Says in reports what ingest waits for; "": nothing. */
+void tide_ingest_set_reason(struct tide_ingest *ingest, const char *reason);
 
 /** What a waiting publish looks at to give up: set from any thread, together with a wake. */
 void tide_ingest_stop(struct tide_ingest *ingest);

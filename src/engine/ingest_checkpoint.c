@@ -264,6 +264,7 @@ static void take_in_held(struct tide_ingest *ingest)
     struct tide_position position;
     uint64_t build = 0;
     if (stream->ops->watermark(stream, &position, &build)) {
+        ingest->reporting.has_moved |= tide_position_compare(position, ingest->held) != 0;
         ingest->held = position;
         tide_build_held(&ingest->build, build);
     }
@@ -273,6 +274,7 @@ static void take_in_held(struct tide_ingest *ingest)
         }
         bool moved = tide_copy_held(item->copy, held_by_all(ingest, item->copy));
         ingest->must_save = ingest->must_save || moved;
+        ingest->reporting.has_moved |= moved;
         if (moved && item->copy->state == TIDE_COPY_DONE) {
             atomic_fetch_add(&ingest->stats.copies_done, 1);
             tide_ingest_drop_replaced(ingest, item->copy);
@@ -317,6 +319,7 @@ tide_status tide_ingest_keep(struct tide_ingest *ingest, struct tide_error *err)
 {
     tick(ingest);
     take_in_held(ingest);
+    tide_ingest_look(ingest);
     bool is_behind = tide_position_compare(ingest->held, ingest->confirmed) > 0;
     int64_t passed_us = tide_clock_monotonic_us() - ingest->saved_at_us;
     bool is_time = passed_us >= ingest->options.checkpoint_interval_us;

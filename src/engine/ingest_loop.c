@@ -96,9 +96,11 @@ static tide_status reconnect(struct tide_ingest *ingest, struct tide_error *err)
          wait_us = wait_us * 2 > RETRY_MAX_US ? RETRY_MAX_US : wait_us * 2) {
         tide_log(TIDE_LOG_WARN, "source: %s; trying again in %.1f s", err->message,
                  (double)wait_us / 1e6);
+        tide_ingest_set_reason(ingest, err->message);
         int64_t until_us = tide_clock_deadline_us(wait_us);
         while (tide_clock_monotonic_us() < until_us && !tide_ingest_is_stopping(ingest)) {
             (void)tide_waker_wait(tide_ingest_waker(ingest), until_us);
+            tide_ingest_serve_report(ingest);
         }
         if (tide_ingest_is_stopping(ingest)) {
             return tide_fail(err, TIDE_CANCELLED, "stopped");
@@ -106,6 +108,7 @@ static tide_status reconnect(struct tide_ingest *ingest, struct tide_error *err)
         tide_status status = tide_ingest_reconnect(ingest, err);
         if (status == TIDE_OK) {
             tide_log(TIDE_LOG_INFO, "source: following again");
+            tide_ingest_set_reason(ingest, "");
         }
         if (status == TIDE_OK || !err->retriable) {
             return status;

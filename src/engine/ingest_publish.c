@@ -7,6 +7,7 @@
 /* What goes on while lanes are full. */
 static tide_status serve(struct tide_ingest *ingest, tide_lane_set full, struct tide_error *err)
 {
+    tide_ingest_serve_report(ingest);
     TIDE_TRY(tide_ingest_take_posts(ingest, err));
     TIDE_TRY(tide_ingest_receive_requests(ingest, err));
     TIDE_TRY(tide_ingest_keep(ingest, err));
@@ -63,6 +64,7 @@ tide_status tide_ingest_publish_open(struct tide_ingest *ingest, struct tide_err
     tide_status status = tide_ingest_publish_batch(ingest, batch, ingest->lanes, &build, err);
     if (status == TIDE_OK) {
         tide_build_published(&ingest->build, batch, build);
+        tide_ingest_note_published(ingest, batch);
         atomic_fetch_add(&ingest->stats.changes_published, batch->change_count);
     }
     tide_batch_unref(batch);

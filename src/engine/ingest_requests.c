@@ -137,6 +137,30 @@ tide_status tide_ingest_queue_copies(struct tide_ingest *ingest,
     return TIDE_OK;
 }
 
+/* One that names no table is for all that there are. */
+static tide_status keep_received(struct tide_ingest *ingest, const struct tide_request *received,
+                                 struct tide_error *err)
+{
+    struct tide_arena arena TIDE_CLEANUP(tide_arena_done) = {0};
+    const tide_str *names = received->tables;
+    size_t count = received->table_count;
+    if (count == 0) {
+        const struct tide_relation *const *tables = NULL;
+        TIDE_TRY(ingest->options.source_ops->tables(ingest->options.source, &tables, &count, err));
+        tide_str *all = tide_arena_alloc(&arena, count, sizeof(*all));
+        for (size_t i = 0; i < count; i++) {
+            all[i] = tables[i]->store;
+        }
+        names = all;
+    }
+    struct tide_ingest_request *request = tide_ingest_add_request(
+        ingest, ingest->next_request_id, received->id, received->lane, names, count);
+    TIDE_TRY(tide_ingest_queue_copies(ingest, request, err));
+    TIDE_TRY(tide_ingest_save(ingest, false, err));
+    atomic_store(&ingest->stats.requests_saved, received->id);
+    return TIDE_OK;
+}
+
 tide_status tide_ingest_receive_requests(struct tide_ingest *ingest, struct tide_error *err)
 {
     struct tide_stream *stream = ingest->options.stream;
@@ -147,14 +171,9 @@ tide_status tide_ingest_receive_requests(struct tide_ingest *ingest, struct tide
             return TIDE_OK;
         }
         TIDE_TRY(status);
-        struct tide_ingest_request *request =
-            tide_ingest_add_request(ingest, ingest->next_request_id, received->id, received->lane,
-                                    received->tables, received->table_count);
-        uint64_t stream_id = received->id;
+        status = keep_received(ingest, received, err);
         tide_request_free(received);
-        TIDE_TRY(tide_ingest_queue_copies(ingest, request, err));
-        TIDE_TRY(tide_ingest_save(ingest, false, err));
-        atomic_store(&ingest->stats.requests_saved, stream_id);
+        TIDE_TRY(status);
     }
     return TIDE_OK;
 }

@@ -136,15 +136,40 @@ bool tide_ingest_has_posts(struct tide_ingest *ingest)
     return has_posts;
 }
 
+/* Lanes that are let go. */
+
+static void detach(struct tide_ingest *ingest, struct tide_ingest_sink *sink)
+{
+    struct tide_error ignored;
+    struct tide_stream *stream = ingest->options.stream;
+    sink->is_attached = false;
+    sink->is_detached = true;
+    sink->is_seeded = false;
+    ingest->lanes &= ~((tide_lane_set)1 << sink->lane);
+    ingest->dropped |= (tide_lane_set)1 << sink->lane;
+    ingest->must_save = true;
+    atomic_fetch_add(&ingest->stats.detached, 1);
+    (void)stream->ops->drop_lane(stream, sink->lane, &ignored); /* a cancelled stream has none */
+}
+
 static void do_post(struct tide_ingest *ingest, const struct tide_ingest_post *post)
 {
-    if (post->kind == TIDE_POST_ATTACH) {
-        tide_ingest_add_sink(ingest, post->name, post->lane);
-        return;
-    }
     struct tide_ingest_sink *sink = tide_ingest_sink_named(ingest, post->name);
-    if (sink != NULL) {
-        sink->is_paused = post->kind == TIDE_POST_PAUSE;
+    switch (post->kind) {
+    case TIDE_POST_ATTACH:
+        tide_ingest_add_sink(ingest, post->name, post->lane);
+        break;
+    case TIDE_POST_DETACH:
+        if (sink != NULL && sink->is_attached) {
+            detach(ingest, sink);
+        }
+        break;
+    case TIDE_POST_PAUSE:
+    case TIDE_POST_RESUME:
+        if (sink != NULL) {
+            sink->is_paused = post->kind == TIDE_POST_PAUSE;
+        }
+        break;
     }
 }
 
@@ -161,26 +186,6 @@ tide_status tide_ingest_take_posts(struct tide_ingest *ingest, struct tide_error
     TIDE_TRY(tide_ingest_save(ingest, false, err));
     atomic_fetch_add(&ingest->stats.posts_done, done);
     return TIDE_OK;
-}
-
-/* Lanes that are let go. */
-
-static void detach(struct tide_ingest *ingest, struct tide_ingest_sink *sink, uint64_t retained)
-{
-    struct tide_error ignored;
-    struct tide_stream *stream = ingest->options.stream;
-    sink->is_attached = false;
-    sink->is_detached = true;
-    sink->is_seeded = false;
-    ingest->lanes &= ~((tide_lane_set)1 << sink->lane);
-    ingest->dropped |= (tide_lane_set)1 << sink->lane;
-    ingest->must_save = true;
-    atomic_fetch_add(&ingest->stats.detached, 1);
-    (void)stream->ops->drop_lane(stream, sink->lane, &ignored); /* a cancelled stream has none */
-    tide_log(TIDE_LOG_WARN,
-             "sink %s is detached: its lane is full and the source keeps %llu bytes of log; it is "
-             "copied anew when it takes part again",
-             sink->name, (unsigned long long)retained);
 }
 
 tide_status tide_ingest_detach_full(struct tide_ingest *ingest, tide_lane_set full,
@@ -200,7 +205,11 @@ tide_status tide_ingest_detach_full(struct tide_ingest *ingest, tide_lane_set fu
         struct tide_ingest_sink *sink =
             tide_ingest_sink_of(ingest, (unsigned)__builtin_ctzll(rest));
         if (sink != NULL && sink->may_detach) {
-            detach(ingest, sink, retained);
+            detach(ingest, sink);
+            tide_log(TIDE_LOG_WARN,
+                     "sink %s is detached: its lane is full and the source keeps %llu bytes of "
+                     "log; it is copied anew when it takes part again",
+                     sink->name, (unsigned long long)retained);
         }
     }
     return before == ingest->dropped ? TIDE_OK : tide_ingest_save(ingest, false, err);

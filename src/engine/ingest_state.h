@@ -2,6 +2,7 @@
 #pragma once
 
 #include "engine/ingest.h"
+#include "engine/ingest_report.h"
 
 #include <pthread.h>
 
@@ -28,6 +29,8 @@ struct tide_ingest_sink {
     bool is_detached; /* its lane was dropped, so that the source could go on */
     bool is_paused;
     bool may_detach;
+    uint64_t floor; /* what of its lane was held when that moved last */
+    int64_t floor_moved_us;
 };
 
 struct tide_ingest_copy {
@@ -43,6 +46,28 @@ struct tide_ingest_posts {
     uint64_t given; /* number of the newest */
 };
 
+#define TIDE_REPORT_MARKS 64
+
+struct tide_report_mark {
+    struct tide_position position;
+    int64_t at_us; /* UTC */
+};
+
+/* What reports are drawn from; the mutex is of `report` and `number` alone. */
+struct tide_ingest_reporting {
+    pthread_mutex_t mutex;
+    pthread_cond_t drawn;
+    struct tide_ingest_report report;
+    uint64_t number;
+    atomic_bool is_wanted;
+    bool has_moved; /* since the last look */
+    int64_t moved_at_us;
+    int64_t looked_at_us;
+    struct tide_report_mark marks[TIDE_REPORT_MARKS]; /* published, in order */
+    size_t mark_count;
+    char reason[256]; /* what it waits for */
+};
+
 struct tide_ingest {
     struct tide_ingest_options options;
     char *pipeline;
@@ -55,6 +80,7 @@ struct tide_ingest {
     tide_lane_set lanes;
     tide_lane_set dropped; /* lanes that are gone: what is left of them goes with the next work */
     struct tide_ingest_posts posts;
+    struct tide_ingest_reporting reporting;
     struct tide_build build;
     struct tide_ingest_request *requests;
     struct tide_ingest_copy *copies; /* in the order they were asked for */
@@ -133,6 +159,17 @@ tide_status tide_ingest_ask(struct tide_ingest *ingest, tide_str store, unsigned
 
 /** Takes the copy out of the list and frees it. */
 void tide_ingest_remove_copy(struct tide_ingest *ingest, struct tide_copy *copy);
+
+/* ingest_report.c */
+
+/** Once, before anything is noted. */
+void tide_ingest_reporting_init(struct tide_ingest_reporting *reporting);
+/** Frees the last picture. */
+void tide_ingest_reporting_done(struct tide_ingest_reporting *reporting);
+/** A batch with a position is on the lanes. */
+void tide_ingest_note_published(struct tide_ingest *ingest, const struct tide_batch *batch);
+/** Looks whether the lanes move. */
+void tide_ingest_look(struct tide_ingest *ingest);
 
 /* ingest_requests.c */
 

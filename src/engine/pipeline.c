@@ -138,63 +138,6 @@ static tide_status list_tables(struct tide_pipeline *pipeline, struct tide_error
     return TIDE_OK;
 }
 
-/* A sink that the checkpoint does not know is new to the pipeline, whatever else goes on: what is
- * at its place is not ours to continue. */
-static bool is_resumed(const struct tide_pipeline *pipeline, const struct tide_pipeline_sink *sink,
-                       const struct tide_checkpoint *checkpoint)
-{
-    for (size_t i = 0; i < checkpoint->sink_count; i++) {
-        if (tide_str_equal(checkpoint->sinks[i].name, sink->name)) {
-            return pipeline->found == TIDE_PIPELINE_RESUMED;
-        }
-    }
-    return false;
-}
-
-static struct tide_sink_engine *new_engine(struct tide_pipeline *pipeline,
-                                           const struct tide_pipeline_sink *sink, unsigned lane,
-                                           const struct tide_checkpoint *checkpoint)
-{
-    size_t bytes_max = sink->record_bytes_max;
-    struct tide_sink_engine_options options = {
-        .name = sink->name,
-        .ops = sink->ops,
-        .sink =
-            {
-                .place = sink->place,
-                .pipeline = tide_str_from(pipeline->name),
-                .identity = tide_str_from(pipeline->identity),
-                .position_kind = pipeline->options.source_ops->position_kind,
-                .existing = sink->existing,
-                .is_resumed = is_resumed(pipeline, sink, checkpoint),
-                .record_bytes_max = bytes_max > 0 ? bytes_max : pipeline->options.record_bytes_max,
-                .dead_letters = tide_dead_letter_file_target(pipeline->dead_letters),
-            },
-        .stream = pipeline->stream,
-        .lane = lane,
-        .waker = pipeline->waker,
-    };
-    return tide_sink_engine_new(&options);
-}
-
-static tide_status open_sinks(struct tide_pipeline *pipeline,
-                              const struct tide_checkpoint *checkpoint, struct tide_error *err)
-{
-    pipeline->ends = tide_alloc(pipeline->options.sink_count, sizeof(*pipeline->ends));
-    for (size_t i = 0; i < pipeline->options.sink_count; i++) {
-        const struct tide_pipeline_sink *sink = &pipeline->options.sinks[i];
-        struct tide_pipeline_end *end = &pipeline->ends[i];
-        TIDE_TRY(pipeline->stream->ops->add_lane(pipeline->stream, sink->name, &end->lane, err));
-        end->engine = new_engine(pipeline, sink, end->lane, checkpoint);
-        pipeline->end_count++;
-        TIDE_TRY(tide_sink_engine_prepare(end->engine, err));
-        if (is_resumed(pipeline, sink, checkpoint)) {
-            TIDE_TRY(tide_pipeline_check_held(pipeline, sink, end->engine, checkpoint, err));
-        }
-    }
-    return TIDE_OK;
-}
-
 static void make_ingest(struct tide_pipeline *pipeline)
 {
     struct tide_ingest_options options = {
@@ -206,12 +149,16 @@ static void make_ingest(struct tide_pipeline *pipeline)
         .batch_changes_max = TIDE_BATCH_CHANGES_MAX,
         .batch_bytes_max = TIDE_BATCH_BYTES_MAX,
         .checkpoint_interval_us = TIDE_CHECKPOINT_INTERVAL_US,
+        .max_retained_bytes = pipeline->options.max_retained_bytes,
         .pipeline = tide_str_from(pipeline->name),
     };
     pipeline->ingest = tide_ingest_new(&options);
     for (size_t i = 0; i < pipeline->end_count; i++) {
         tide_ingest_add_sink(pipeline->ingest, pipeline->options.sinks[i].name,
                              pipeline->ends[i].lane);
+        if (pipeline->options.sinks[i].may_detach) {
+            tide_ingest_let_detach(pipeline->ingest, pipeline->ends[i].lane);
+        }
     }
 }
 
@@ -235,6 +182,7 @@ static tide_status load_ingest(struct tide_pipeline *pipeline,
                                struct tide_error *err)
 {
     TIDE_TRY(tide_ingest_load(pipeline->ingest, checkpoint, err));
+    tide_pipeline_begin_anew(pipeline);
     tide_pipeline_note_left_out(pipeline, notes);
     return TIDE_OK;
 }
@@ -255,20 +203,20 @@ static tide_status check_checkpoint(const struct tide_pipeline *pipeline,
 static tide_status open_parts(struct tide_pipeline *pipeline, struct tide_buf *notes,
                               struct tide_error *err)
 {
-    struct tide_checkpoint checkpoint = {0};
+    struct tide_checkpoint *checkpoint = &pipeline->checkpoint;
     bool was_found = false;
     TIDE_TRY(tide_state_open(pipeline->options.state_dir, &pipeline->state, err));
-    TIDE_TRY(load(pipeline, &checkpoint, &was_found, notes, err));
+    TIDE_TRY(load(pipeline, checkpoint, &was_found, notes, err));
     if (was_found) {
-        TIDE_TRY(check_checkpoint(pipeline, &checkpoint, err));
+        TIDE_TRY(check_checkpoint(pipeline, checkpoint, err));
     }
-    adopt(pipeline, &checkpoint, was_found);
-    TIDE_TRY(open_source(pipeline, &checkpoint, err));
+    adopt(pipeline, checkpoint, was_found);
+    TIDE_TRY(open_source(pipeline, checkpoint, err));
     if (pipeline->found != TIDE_PIPELINE_LEFTOVER) {
         TIDE_TRY(list_tables(pipeline, err));
         TIDE_TRY(open_dead_letters(pipeline, err));
-        if (open_sinks(pipeline, &checkpoint, err) != TIDE_OK) {
-            return was_found && checkpoint.is_closed
+        if (tide_pipeline_open_sinks(pipeline, notes, err) != TIDE_OK) {
+            return was_found && checkpoint->is_closed
                        ? tide_fail_context(err, "the copy before with this state is complete")
                        : err->status;
         }
@@ -277,7 +225,7 @@ static tide_status open_parts(struct tide_pipeline *pipeline, struct tide_buf *n
         TIDE_TRY(tide_pipeline_note_problems(pipeline, notes, err));
     }
     make_ingest(pipeline);
-    return was_found ? load_ingest(pipeline, &checkpoint, notes, err) : TIDE_OK;
+    return was_found ? load_ingest(pipeline, checkpoint, notes, err) : TIDE_OK;
 }
 
 tide_status tide_pipeline_open(const struct tide_pipeline_options *options,

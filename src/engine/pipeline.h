@@ -25,6 +25,7 @@ struct tide_pipeline_sink {
     tide_str place;
     enum tide_sink_existing existing;
     size_t record_bytes_max; /* 0: the pipeline's */
+    bool may_detach;         /* rather than hold up the source past max_retained_bytes */
 };
 
 /* Everything is copied. */
@@ -45,6 +46,9 @@ struct tide_pipeline_options {
     size_t record_bytes_max;
     size_t dead_letter_bytes_max; /* kept of a record that was too large; 0: the default */
     bool is_one_shot; /* ends when all tables are copied and all changes until then are held */
+    bool is_service;  /* a sink that fails is tried for ever, while others go on */
+    uint64_t max_retained_bytes; /* of the source's log, before full lanes are detached; 0: any */
+    int64_t stalled_after_us;    /* with work and without progress; 0: the default */
 };
 
 /* What opening found in the state directory. */
@@ -102,6 +106,28 @@ tide_status tide_pipeline_finish(struct tide_pipeline *pipeline, struct tide_err
  * that the next copy starts anew. Killed in between, the next open finds LEFTOVER.
  */
 tide_status tide_pipeline_detach(struct tide_pipeline *pipeline, struct tide_findings *findings,
+                                 struct tide_error *err);
+
+/* Control while it runs. These wait until the wish is in a checkpoint, TIDE_CONTROL_WAIT_US at
+ * most (TIDE_TIMEOUT: it may still be done). */
+
+/** Appends one JSON object: what it is doing now (docs/operating.md has its keys). */
+void tide_pipeline_report(struct tide_pipeline *pipeline, struct tide_buf *buf);
+
+/**
+ * Asks for new copies of the tables that the globs choose (none: all) for the sink (empty: every
+ * one). `ret_tables` gets the stores' names, a line each. Errors: TIDE_INVALID no such sink or
+ * table, or the sink is detached.
+ */
+tide_status tide_pipeline_backfill(struct tide_pipeline *pipeline, tide_str sink,
+                                   const tide_str *globs, size_t glob_count,
+                                   struct tide_buf *ret_tables, struct tide_error *err);
+
+/** Closes the sink and leaves its lane as it is, over restarts too. TIDE_INVALID: no such sink. */
+tide_status tide_pipeline_pause(struct tide_pipeline *pipeline, tide_str sink,
+                                struct tide_error *err);
+/** Opens it again; one that waits after an error is opened at once. */
+tide_status tide_pipeline_resume(struct tide_pipeline *pipeline, tide_str sink,
                                  struct tide_error *err);
 
 /** Rows that the tables may have, by the source; 0: it cannot tell. */

@@ -1,3 +1,4 @@
+#include "base/glob.h"
 #include "engine/pipeline.h"
 #include "engine/pipeline_state.h"
 
@@ -64,31 +65,22 @@ static bool holds_all(const struct tide_sink_held *held, const struct tide_check
 
 tide_status tide_pipeline_check_held(const struct tide_pipeline *pipeline,
                                      const struct tide_pipeline_sink *sink,
-                                     struct tide_sink_engine *engine,
-                                     const struct tide_checkpoint *checkpoint,
-                                     struct tide_error *err)
+                                     const struct tide_sink_held *held, struct tide_error *err)
 {
-    struct tide_sink_held held;
+    const struct tide_checkpoint *checkpoint = &pipeline->checkpoint;
     struct tide_position position;
-    tide_sink_engine_held(engine, &held);
-    if (!held.is_known || checkpoint->is_creating) {
+    if (!held->is_known || checkpoint->is_creating) {
         return TIDE_OK;
     }
     TIDE_TRY(pipeline->options.source_ops->position_kind->parse(checkpoint->position_json,
                                                                 &position, err));
-    if (!holds_all(&held, checkpoint, sink->name, position)) {
+    if (!holds_all(held, checkpoint, sink->name, position)) {
         return tide_fail(err, TIDE_STALE,
                          "sink %.*s holds less than the checkpoint in %s says; put back what it "
                          "held, or start anew with another --state and --overwrite",
                          TIDE_STR_ARG(sink->name), pipeline->options.state_dir);
     }
     return TIDE_OK;
-}
-
-static bool has_pattern(tide_str glob)
-{
-    return glob.len > 0 &&
-           (memchr(glob.ptr, '*', glob.len) != NULL || memchr(glob.ptr, '?', glob.len) != NULL);
 }
 
 /* `table`, or `schema.table`. */
@@ -109,7 +101,7 @@ tide_status tide_pipeline_check_names(const struct tide_pipeline *pipeline,
 {
     for (size_t g = 0; g < pipeline->options.glob_count; g++) {
         tide_str glob = pipeline->options.globs[g];
-        bool is_there = has_pattern(glob);
+        bool is_there = tide_glob_is_pattern(glob);
         for (size_t i = 0; i < pipeline->table_count && !is_there; i++) {
             is_there = is_named(tables[i], glob);
         }

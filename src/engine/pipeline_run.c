@@ -1,3 +1,4 @@
+#include "base/clock.h"
 #include "engine/ingest_loop.h"
 #include "engine/pipeline.h"
 #include "engine/pipeline_state.h"
@@ -70,6 +71,7 @@ tide_status tide_pipeline_start(struct tide_pipeline *pipeline, struct tide_erro
     for (size_t i = 0; i < pipeline->end_count; i++) {
         tide_sink_engine_start(pipeline->ends[i].engine);
     }
+    pipeline->started_us = tide_clock_utc_us();
     pipeline->is_running = true;
     tide_thread_start(&pipeline->thread, run_ingest, pipeline);
     return TIDE_OK;
@@ -99,6 +101,7 @@ tide_status tide_pipeline_poll(struct tide_pipeline *pipeline, struct tide_error
         *err = pipeline->ended;
         return err->status == TIDE_END ? check_all_copied(pipeline, err) : err->status;
     }
+    TIDE_TRY(tide_pipeline_attach_again(pipeline, err));
     for (size_t i = 0; i < pipeline->end_count; i++) {
         struct tide_sink_engine_status status;
         tide_sink_engine_status(pipeline->ends[i].engine, &status);
@@ -116,6 +119,7 @@ tide_status tide_pipeline_poll(struct tide_pipeline *pipeline, struct tide_error
 void tide_pipeline_halt(struct tide_pipeline *pipeline)
 {
     join_ingest(pipeline);
+    pipeline->is_halted = true;
     pipeline->stream->ops->close(pipeline->stream);
 }
 
@@ -124,7 +128,8 @@ bool tide_pipeline_is_drained(struct tide_pipeline *pipeline)
     for (size_t i = 0; i < pipeline->end_count; i++) {
         struct tide_sink_engine_status status;
         tide_sink_engine_status(pipeline->ends[i].engine, &status);
-        if (status.state == TIDE_SINK_RUNNING || status.state == TIDE_SINK_WAITING) {
+        bool may_come = status.state == TIDE_SINK_WAITING && !pipeline->options.is_service;
+        if (status.state == TIDE_SINK_RUNNING || may_come) {
             return false;
         }
     }
@@ -159,10 +164,8 @@ void tide_pipeline_counts(struct tide_pipeline *pipeline, struct tide_sink_count
     for (size_t i = 0; i < pipeline->end_count; i++) {
         struct tide_sink_counts one;
         tide_sink_engine_counts(pipeline->ends[i].engine, &one);
-        ret_counts->rows += one.rows;
-        ret_counts->stubs += one.stubs;
-        ret_counts->changes += one.changes;
-        ret_counts->bytes += one.bytes;
+        tide_sink_counts_add(ret_counts, &one);
+        tide_sink_counts_add(ret_counts, &pipeline->ends[i].past);
     }
 }
 

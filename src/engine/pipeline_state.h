@@ -2,16 +2,26 @@
 #pragma once
 
 #include "engine/dead_letters.h"
+#include "engine/ingest_report.h"
 #include "engine/pipeline.h"
 #include "engine/state.h"
 
 #include <pthread.h>
 
+/* A sink of the pipeline; its lane and its engine are other ones after it was detached. */
 struct tide_pipeline_end {
+    struct tide_pipeline *pipeline;
+    const struct tide_pipeline_sink *sink;
     struct tide_sink_engine *engine;
-    char *name;
-    char *place;
     unsigned lane;
+    bool must_begin_anew; /* it has lost what the checkpoint counts as held */
+    atomic_bool has_lost; /* the same, found when it was opened after the start */
+    bool is_detaching;    /* its lane is gone, or will be as was posted */
+    bool is_paused;
+    struct tide_sink_counts past; /* of the engines before this one */
+    uint64_t restarts;            /* of them */
+    int64_t detached_at_us;       /* last time; 0: never */
+    int64_t wait_us;              /* between being detached and taking part again */
 };
 
 struct tide_pipeline {
@@ -21,6 +31,7 @@ struct tide_pipeline {
     char *name;
     char *identity;
     struct tide_state *state;
+    struct tide_checkpoint checkpoint; /* that it goes on from; in the arena */
     struct tide_source *source;
     struct tide_stream *stream;
     struct tide_dead_letter_file *dead_letters;
@@ -32,25 +43,36 @@ struct tide_pipeline {
     bool *is_left_out; /* of tables: no copy of it was ever asked for */
     size_t left_out_count;
     uint64_t estimated_rows;
+    int64_t started_us; /* UTC */
 
     struct tide_waker *waker;
     pthread_t thread;
     bool is_running; /* the ingest thread was started and not joined */
     atomic_bool has_ended;
+    bool is_halted;
     struct tide_error ended; /* valid once has_ended */
 };
 
 /** How the source is opened. Borrows from the pipeline. */
 struct tide_source_options tide_pipeline_source_options(const struct tide_pipeline *pipeline);
 
+/* pipeline_sinks.c: the sinks as they come, are detached and come back. */
+
+/** Adds a lane for each sink and opens it; one that a running service cannot open now is tried
+ * again by its thread, with a note. */
+tide_status tide_pipeline_open_sinks(struct tide_pipeline *pipeline, struct tide_buf *notes,
+                                     struct tide_error *err);
+/** After load: sinks that have lost something begin anew. */
+void tide_pipeline_begin_anew(struct tide_pipeline *pipeline);
+/** Attaches sinks again that were detached and can be written to. */
+tide_status tide_pipeline_attach_again(struct tide_pipeline *pipeline, struct tide_error *err);
+
 /* pipeline_check.c: what must be true, and what the user must be told, before anything runs. */
 
-/** TIDE_STALE when the sink has lost something that the checkpoint counts as held. */
+/** TIDE_STALE when the sink has lost something that the checkpoint counts as held. Any thread. */
 tide_status tide_pipeline_check_held(const struct tide_pipeline *pipeline,
                                      const struct tide_pipeline_sink *sink,
-                                     struct tide_sink_engine *engine,
-                                     const struct tide_checkpoint *checkpoint,
-                                     struct tide_error *err);
+                                     const struct tide_sink_held *held, struct tide_error *err);
 
 /** TIDE_INVALID when a table that was named, not chosen by a pattern, is not among `tables`. */
 tide_status tide_pipeline_check_names(const struct tide_pipeline *pipeline,

@@ -19,6 +19,7 @@ enum outcome {
     OUTCOME_FAILED,  /* for good */
     OUTCOME_ENDED,   /* nothing more will come */
     OUTCOME_STOPPED, /* asked for */
+    OUTCOME_PAUSED,  /* asked for */
 };
 
 struct tide_sink_engine {
@@ -35,7 +36,9 @@ struct tide_sink_engine {
     size_t group_done; /* the first so many of them are acknowledged */
     size_t group_bytes;
     atomic_bool is_stopping;
-    struct tide_waker wake;       /* ends a wait for the restart */
+    atomic_bool is_paused;
+    atomic_bool is_hurried;       /* the wait for the restart is over */
+    struct tide_waker wake;       /* ends a wait for the restart, or a pause */
     pthread_mutex_t mutex;        /* of what follows */
     struct tide_sink *sink;       /* NULL: closed. Changed by its thread only */
     struct tide_sink_counts past; /* of the openings before this one */
@@ -81,7 +84,7 @@ void tide_sink_engine_free(struct tide_sink_engine *engine)
     free(engine);
 }
 
-static void counts_add(struct tide_sink_counts *sum, const struct tide_sink_counts *more)
+void tide_sink_counts_add(struct tide_sink_counts *sum, const struct tide_sink_counts *more)
 {
     sum->rows += more->rows;
     sum->stubs += more->stubs;
@@ -117,7 +120,7 @@ static void close_sink(struct tide_sink_engine *engine)
     struct tide_sink_counts counts = {0};
     tide_mutex_lock(&engine->mutex);
     engine->options.ops->counts(sink, &counts);
-    counts_add(&engine->past, &counts);
+    tide_sink_counts_add(&engine->past, &counts);
     engine->sink = NULL;
     tide_mutex_unlock(&engine->mutex);
     engine->options.ops->close(sink);
@@ -141,15 +144,17 @@ static bool is_stopping(const struct tide_sink_engine *engine)
 }
 
 /* A reader that went away does not come back to the same pipe. */
-static enum outcome sink_error(const struct tide_error *err)
+static enum outcome sink_error(const struct tide_sink_engine *engine, const struct tide_error *err)
 {
     bool is_lasting = err->status == TIDE_INVALID || err->status == TIDE_STALE ||
                       err->status == TIDE_CORRUPT || err->status == TIDE_UNSUPPORTED ||
                       err->status == TIDE_CLOSED || err->status == TIDE_IO;
-    return is_lasting && !err->retriable ? OUTCOME_FAILED : OUTCOME_ERROR;
+    return is_lasting && !err->retriable && !engine->options.keeps_trying ? OUTCOME_FAILED
+                                                                          : OUTCOME_ERROR;
 }
 
-static enum outcome stream_outcome(tide_status status, const struct tide_error *err)
+static enum outcome stream_outcome(const struct tide_sink_engine *engine, tide_status status,
+                                   const struct tide_error *err)
 {
     switch (status) {
     case TIDE_OK:
@@ -168,7 +173,7 @@ static enum outcome stream_outcome(tide_status status, const struct tide_error *
     case TIDE_STALE:
         break;
     }
-    return sink_error(err);
+    return sink_error(engine, err);
 }
 
 /* How many of the batch's changes the sink holds already; they are in log order. */
@@ -188,6 +193,16 @@ static size_t count_held(const struct tide_batch *batch, struct tide_place held)
         }
     }
     return low;
+}
+
+/* What was asked for meanwhile, if anything. */
+static enum outcome asked_for(const struct tide_sink_engine *engine)
+{
+    if (is_stopping(engine)) {
+        return OUTCOME_STOPPED;
+    }
+    return atomic_load_explicit(&engine->is_paused, memory_order_acquire) ? OUTCOME_PAUSED
+                                                                          : OUTCOME_GO_ON;
 }
 
 /* The item may leave the lane while it is written (the lane is dropped): hence the reference. */
@@ -219,19 +234,20 @@ static enum outcome write_group(struct tide_sink_engine *engine, struct tide_err
     engine->group_done = 0;
     engine->group_bytes = 0;
     while (!is_group_full(engine)) {
-        if (is_stopping(engine)) {
-            return OUTCOME_STOPPED;
+        enum outcome asked = asked_for(engine);
+        if (asked != OUTCOME_GO_ON) {
+            return asked;
         }
         struct tide_delivery *delivery = &engine->group[engine->group_count];
         int64_t deadline_us = engine->group_count == 0 ? TIDE_NO_DEADLINE : 0;
         tide_status status = lanes->receive(&engine->end, deadline_us, delivery, err);
         if (status != TIDE_OK) {
             /* what is written is flushed first; then the stream says the same again */
-            return engine->group_count > 0 ? OUTCOME_GO_ON : stream_outcome(status, err);
+            return engine->group_count > 0 ? OUTCOME_GO_ON : stream_outcome(engine, status, err);
         }
         engine->group_count++;
         if (write_item(engine, delivery->item, err) != TIDE_OK) {
-            return sink_error(err);
+            return sink_error(engine, err);
         }
     }
     return OUTCOME_GO_ON;
@@ -244,7 +260,7 @@ static enum outcome acknowledge_group(struct tide_sink_engine *engine, struct ti
     while (engine->group_done < engine->group_count && outcome == OUTCOME_GO_ON) {
         tide_status status =
             lanes->acknowledge(&engine->end, &engine->group[engine->group_done], err);
-        outcome = stream_outcome(status, err);
+        outcome = stream_outcome(engine, status, err);
         engine->group_done += outcome == OUTCOME_GO_ON;
     }
     tide_mutex_lock(&engine->mutex);
@@ -274,7 +290,7 @@ static enum outcome run_group(struct tide_sink_engine *engine, struct tide_error
     }
     bool is_caught_up = engine->options.stream->ops->is_empty(&engine->end);
     if (engine->options.ops->flush(engine->sink, is_caught_up, err) != TIDE_OK) {
-        return sink_error(err);
+        return sink_error(engine, err);
     }
     return acknowledge_group(engine, err);
 }
@@ -287,15 +303,30 @@ static enum outcome attach(struct tide_sink_engine *engine, struct tide_error *e
         return OUTCOME_ENDED; /* the lane was dropped while the sink was closed */
     }
     engine->was_attached |= status == TIDE_OK;
-    return stream_outcome(status, err);
+    return stream_outcome(engine, status, err);
+}
+
+static tide_status open_checked(struct tide_sink_engine *engine, struct tide_error *err)
+{
+    TIDE_TRY(open_sink(engine, err));
+    if (engine->options.check == NULL) {
+        return TIDE_OK;
+    }
+    struct tide_sink_held held = {0};
+    engine->options.ops->held(engine->sink, &held);
+    tide_status status = engine->options.check(engine->options.check_context, &held, err);
+    if (status != TIDE_OK) {
+        close_sink(engine);
+    }
+    return status;
 }
 
 /* From opening the sink to closing it. */
 static enum outcome run_once(struct tide_sink_engine *engine, struct tide_error *err)
 {
     bool is_restart = engine->status.restarts > 0; /* written by this thread alone */
-    if (engine->sink == NULL && open_sink(engine, err) != TIDE_OK) {
-        return sink_error(err);
+    if (engine->sink == NULL && open_checked(engine, err) != TIDE_OK) {
+        return sink_error(engine, err);
     }
     enum outcome outcome = attach(engine, err);
     if (outcome == OUTCOME_GO_ON && is_restart) {
@@ -332,7 +363,18 @@ static void wait_for_restart(struct tide_sink_engine *engine, int64_t wait_us,
     engine->status.restarts++;
     tide_mutex_unlock(&engine->mutex);
     set_state(engine, TIDE_SINK_WAITING, error);
-    while (!is_stopping(engine) && tide_waker_wait(&engine->wake, deadline_us)) {
+    while (asked_for(engine) == OUTCOME_GO_ON && !atomic_exchange(&engine->is_hurried, false) &&
+           tide_waker_wait(&engine->wake, deadline_us)) {
+    }
+}
+
+/* The error before the pause is kept for who asks. */
+static void wait_while_paused(struct tide_sink_engine *engine)
+{
+    set_state(engine, TIDE_SINK_PAUSED, NULL);
+    close_sink(engine); /* prepared, and paused before it began */
+    while (asked_for(engine) == OUTCOME_PAUSED) {
+        (void)tide_waker_wait(&engine->wake, TIDE_NO_DEADLINE);
     }
 }
 
@@ -365,11 +407,21 @@ static void *run(void *arg)
     enum outcome outcome = OUTCOME_STOPPED;
     int64_t wait_us = 0;
     while (!is_stopping(engine)) {
+        if (asked_for(engine) == OUTCOME_PAUSED) {
+            wait_while_paused(engine);
+            wait_us = 0;
+            continue;
+        }
         set_state(engine, TIDE_SINK_RUNNING, NULL);
+        atomic_store(&engine->is_hurried, false);
         int64_t from_us = tide_clock_monotonic_us();
         outcome = run_once(engine, &err);
-        if (outcome != OUTCOME_ERROR) {
+        if (outcome != OUTCOME_ERROR && outcome != OUTCOME_PAUSED) {
             break;
+        }
+        if (outcome == OUTCOME_PAUSED) {
+            outcome = OUTCOME_STOPPED;
+            continue;
         }
         bool was_good = tide_clock_monotonic_us() - from_us >= engine->options.good_run_us;
         wait_us = next_wait_us(&engine->options, was_good ? 0 : wait_us);
@@ -396,6 +448,20 @@ void tide_sink_engine_stop(struct tide_sink_engine *engine)
     engine->options.stream->ops->interrupt(engine->options.stream, engine->options.lane);
 }
 
+void tide_sink_engine_pause(struct tide_sink_engine *engine)
+{
+    atomic_store_explicit(&engine->is_paused, true, memory_order_release);
+    tide_waker_wake(&engine->wake);
+    engine->options.stream->ops->interrupt(engine->options.stream, engine->options.lane);
+}
+
+void tide_sink_engine_resume(struct tide_sink_engine *engine)
+{
+    atomic_store(&engine->is_hurried, true);
+    atomic_store_explicit(&engine->is_paused, false, memory_order_release);
+    tide_waker_wake(&engine->wake);
+}
+
 void tide_sink_engine_join(struct tide_sink_engine *engine)
 {
     if (engine->is_started) {
@@ -419,7 +485,7 @@ void tide_sink_engine_counts(struct tide_sink_engine *engine, struct tide_sink_c
     if (engine->sink != NULL) {
         engine->options.ops->counts(engine->sink, &counts);
     }
-    counts_add(&counts, &engine->past);
+    tide_sink_counts_add(&counts, &engine->past);
     tide_mutex_unlock(&engine->mutex);
     *ret_counts = counts;
 }

@@ -13,14 +13,17 @@
  * after a while it is opened again and all of that is delivered again, in order. The wait doubles
  * from one error to the next, and starts over after a run without an error of `good_run_us`.
  * A not retriable error TIDE_INVALID, TIDE_STALE, TIDE_CORRUPT or TIDE_UNSUPPORTED would come
- * again: the sink has failed for good, and its lane is left as it is.
+ * again: the sink has failed for good, and its lane is left as it is. With `keeps_trying` it waits
+ * like after any other, since people may mend it meanwhile.
+ *
+ * Paused, the sink is closed and its lane is left as it is, until it is resumed.
  *
  * Drop a lane only with its engine stopped, or stop the engine before a lane is added again: lane
  * numbers are used anew, and a restart would attach to the other's.
  *
  * Life: new → (prepare → held)? → start → … → stop or the closed stream is drained → join → free.
  * Threads: new, prepare, held, start, join and free belong to the thread that owns the engine;
- * stop, status and counts are for any thread between new and free.
+ * stop, pause, resume, status and counts are for any thread between new and free.
  */
 #pragma once
 
@@ -43,12 +46,18 @@ struct tide_sink_engine_options {
     int64_t wait_first_us;    /* before the first restart; 0: 1 s */
     int64_t wait_max_us;      /* 0: 60 s */
     int64_t good_run_us;      /* 0: 60 s */
+    bool keeps_trying;
+    /* Looks at what the sink holds whenever its thread has opened it; an error closes it again. May
+     * be NULL. Not called by prepare. */
+    tide_status (*check)(void *context, const struct tide_sink_held *held, struct tide_error *err);
+    void *check_context;
 };
 
 enum tide_sink_engine_state {
     TIDE_SINK_NEW,     /* not started */
     TIDE_SINK_RUNNING, /* the sink is being opened or is open */
     TIDE_SINK_WAITING, /* for the next restart after `error` */
+    TIDE_SINK_PAUSED,
     TIDE_SINK_FAILED,  /* for good, with `error` */
     TIDE_SINK_ENDED,   /* the stream was closed and everything is held, or the lane was dropped */
     TIDE_SINK_STOPPED, /* by stop, or the stream was cancelled */
@@ -84,12 +93,22 @@ void tide_sink_engine_start(struct tide_sink_engine *engine);
  */
 void tide_sink_engine_stop(struct tide_sink_engine *engine);
 
+/** Closes the sink soon, giving back what is not acknowledged; also before start. Any thread. */
+void tide_sink_engine_pause(struct tide_sink_engine *engine);
+
+/** Opens it again, at once: after a pause, and instead of waiting longer after an error. Any
+ * thread. */
+void tide_sink_engine_resume(struct tide_sink_engine *engine);
+
 /** Waits until the thread has ended; the sink is closed then. Nothing when it was not started. */
 void tide_sink_engine_join(struct tide_sink_engine *engine);
 
 /** What it is doing now, copied out under its lock. Any thread. */
 void tide_sink_engine_status(struct tide_sink_engine *engine,
                              struct tide_sink_engine_status *ret_status);
+
+/** Adds each count of `more` to `sum`'s. */
+void tide_sink_counts_add(struct tide_sink_counts *sum, const struct tide_sink_counts *more);
 
 /** Of all openings together. */
 void tide_sink_engine_counts(struct tide_sink_engine *engine, struct tide_sink_counts *ret_counts);

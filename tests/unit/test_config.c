@@ -193,7 +193,8 @@ static const struct {
      "max_record_bytes), not a list\n"},
     {"name: a\nsource: sqlite:a\nsinks:\n  s: {place: file:o, existing: appendd, bytes: 1}\n",
      "a.yaml:4:32: existing takes refuse, append or overwrite, not \"appendd\"\n"
-     "a.yaml:4:41: s has no key \"bytes\"; it has place, existing, max_record_bytes\n"},
+     "a.yaml:4:41: s has no key \"bytes\"; it has place, existing, when_behind, "
+     "max_record_bytes\n"},
     {"name: a\nsource: sqlite:a\nsinks:\n  s: {existing: append}\n",
      "a.yaml:4:6: a sink has no place; add e.g. place: file:out.ndjson\n"},
     {"name: a\nsource: ${TIDE_TEST_UNSET}\nsinks: {s: 'file:${'}\n",

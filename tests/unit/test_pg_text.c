@@ -1,5 +1,6 @@
 #include "cmocka_prelude.h"
 
+#include "base/glob.h"
 #include "source/postgres/pg_catalogue.h"
 #include "source/postgres/pg_setup.h"
 
@@ -137,7 +138,7 @@ static void glob_matches_as_written(void **state)
 
     for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
         bool matches =
-            tide_pg_glob_matches(tide_str_from(cases[i].glob), tide_str_from(cases[i].text));
+            tide_glob_matches(tide_str_from(cases[i].glob), tide_str_from(cases[i].text));
         if (matches != cases[i].matches) {
             fail_msg("glob \"%s\" on \"%s\"", cases[i].glob, cases[i].text);
         }
@@ -177,7 +178,7 @@ static void glob_matches_agrees_with_its_definition(void **state)
             char text[8];
             fill_digits(glob, 4, g, "ab*?");
             fill_digits(text, t % 7, t, "ab");
-            assert_int_equal(tide_pg_glob_matches(tide_str_from(glob), tide_str_from(text)),
+            assert_int_equal(tide_glob_matches(tide_str_from(glob), tide_str_from(text)),
                              matches_by_definition(glob, text));
         }
     }

@@ -2,6 +2,7 @@
 
 #include "base/buf.h"
 #include "base/fsio.h"
+#include "base/glob.h"
 #include "source/sqlite/sqlite_db.h"
 #include "source/sqlite/sqlite_install.h"
 #include "source/sqlite/sqlite_schema.h"
@@ -281,7 +282,7 @@ static void glob_matches_stars_take_no_exponential_time(void **state)
 
     /* clang-format on */
     for (size_t i = 0; i < COUNT(cases); i++) {
-        if (tide_sqlite_glob_matches(tide_str_from(cases[i].glob), tide_str_from(cases[i].name)) !=
+        if (tide_glob_matches(tide_str_from(cases[i].glob), tide_str_from(cases[i].name)) !=
             cases[i].want) {
             fail_msg("%s and %s", cases[i].glob, cases[i].name);
         }

@@ -29,9 +29,6 @@ void tide_pg_table_done(struct tide_pg_table **table);
 bool tide_pg_globs_choose(const tide_str *globs, size_t glob_count, tide_str schema, tide_str name,
                           bool *ret_is_named);
 
-/** Whether one glob matches all of `text`. Pure; time is the product of the lengths at most. */
-bool tide_pg_glob_matches(tide_str glob, tide_str text);
-
 /**
  * What `globs` choose, also what cannot be followed (see `problem`). Views, foreign tables and
  * partitions only when they are named; never what is temporary or the system's.

@@ -2,6 +2,7 @@
 #include "source/sqlite/sqlite_installed.h"
 
 #include "base/alloc.h"
+#include "base/glob.h"
 #include "source/sqlite/sqlite_db.h"
 
 #include <inttypes.h>
@@ -151,7 +152,7 @@ static void load_done(struct load *load)
 static bool is_chosen(const struct load *load, tide_str name)
 {
     for (size_t i = 0; i < load->glob_count; i++) {
-        if (tide_sqlite_glob_matches(load->globs[i], name)) {
+        if (tide_glob_matches(load->globs[i], name)) {
             return true;
         }
     }

@@ -1,6 +1,7 @@
 #include "source/sqlite/sqlite_schema.h"
 
 #include "base/alloc.h"
+#include "base/glob.h"
 #include "source/sqlite/sqlite_analyse.h"
 #include "source/sqlite/sqlite_db.h"
 
@@ -13,45 +14,6 @@ void tide_sqlite_tables_done(struct tide_sqlite_tables *tables)
     }
     free(tables->items);
     *tables = (struct tide_sqlite_tables){0};
-}
-
-/* Behind the UTF-8 character at `at`; a stray byte counts as one. */
-static size_t next_character(tide_str text, size_t at)
-{
-    at++;
-    while (at < text.len && ((unsigned char)text.ptr[at] & 0xc0) == 0x80) {
-        at++;
-    }
-    return at;
-}
-
-bool tide_sqlite_glob_matches(tide_str glob, tide_str name)
-{
-    size_t g = 0;
-    size_t n = 0;
-    size_t star = SIZE_MAX; /* behind the last `*`, and where its run ends so far */
-    size_t run = 0;
-    while (n < name.len) {
-        if (g < glob.len && glob.ptr[g] == '*') {
-            star = ++g;
-            run = n;
-        } else if (g < glob.len && glob.ptr[g] == '?') {
-            g++;
-            n = next_character(name, n);
-        } else if (g < glob.len && glob.ptr[g] == name.ptr[n]) {
-            g++;
-            n++;
-        } else if (star != SIZE_MAX) {
-            g = star;
-            n = ++run;
-        } else {
-            return false;
-        }
-    }
-    while (g < glob.len && glob.ptr[g] == '*') {
-        g++;
-    }
-    return g == glob.len;
 }
 
 struct tide_sqlite_table *tide_sqlite_tables_by_number(const struct tide_sqlite_tables *tables,
@@ -102,7 +64,7 @@ static bool is_chosen(struct choice *choice, tide_str name)
     }
     bool is = choice->glob_count == 0;
     for (size_t i = 0; i < choice->glob_count; i++) {
-        if (tide_sqlite_glob_matches(choice->globs[i], name)) {
+        if (tide_glob_matches(choice->globs[i], name)) {
             choice->is_used[i] = true;
             is = true;
         }

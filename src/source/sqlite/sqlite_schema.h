@@ -44,6 +44,3 @@ struct tide_sqlite_table *tide_sqlite_tables_by_name(const struct tide_sqlite_ta
  */
 tide_status tide_sqlite_table_read(sqlite3 *db, tide_str connection, tide_str name,
                                    struct tide_sqlite_table **ret_table, struct tide_error *err);
-
-/** True when `name` matches the glob: `*` any run of bytes, `?` one UTF-8 character. */
-bool tide_sqlite_glob_matches(tide_str glob, tide_str name);
