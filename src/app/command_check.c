@@ -1,10 +1,13 @@
 /* tidemark check: what would keep a copy of a source from working. Changes nothing. */
 #include "app/adapters.h"
+#include "app/apart.h"
 #include "app/commands.h"
 #include "app/config.h"
 #include "app/findings_print.h"
 #include "app/one_argument.h"
 #include "app/table_globs.h"
+
+#include "engine/sink_check.h"
 
 #include <argp.h>
 
@@ -41,9 +44,11 @@ static const struct argp parser = {
     .options = option_table,
     .parser = parse_option,
     .args_doc = "FILE|SOURCE",
-    .doc = "Says what would keep a copy of SOURCE from working or from being exact, and what "
-           "mends it. Changes nothing. Exit status 1 when there is a problem.\v"
-           "FILE is a configuration: its name ends in .yaml or .yml. Its mistakes are said first.",
+    .doc =
+        "Says what would keep a copy of SOURCE from working or from being exact, and what "
+        "mends it. Changes nothing. Exit status 1 when there is a problem.\v"
+        "FILE is a configuration: its name ends in .yaml or .yml. Its mistakes are said first; its "
+        "state and its sinks are looked at too.",
 };
 
 static void list_tables(const struct tide_relation *const *tables, size_t count)
@@ -63,39 +68,59 @@ static void list_tables(const struct tide_relation *const *tables, size_t count)
     }
 }
 
-static tide_status check(const struct tide_source_ops *ops, struct tide_source *source,
-                         size_t *ret_problems, struct tide_error *err)
+static size_t count_problems(const struct tide_findings *findings)
+{
+    size_t count = 0;
+    for (size_t i = 0; i < findings->count; i++) {
+        count += findings->items[i].is_problem;
+    }
+    return count;
+}
+
+static tide_status check_source(const struct tide_source_ops *ops, struct tide_source *source,
+                                struct tide_findings *findings, struct tide_error *err)
 {
     const struct tide_relation *const *tables = NULL;
     size_t count = 0;
-    struct tide_findings findings = {0};
-    tide_status status = ops->check(source, &findings, err);
+    TIDE_TRY(ops->check(source, findings, err));
+    tide_status status = ops->tables(source, &tables, &count, err);
     if (status == TIDE_OK) {
-        status = ops->tables(source, &tables, &count, err);
-        if (status == TIDE_OK) {
-            list_tables(tables, count);
-        }
-        *ret_problems = tide_findings_print(stdout, &findings);
-        if (status == TIDE_INVALID && *ret_problems > 0) {
-            status = TIDE_OK; /* the problems say why */
-        }
+        list_tables(tables, count);
     }
-    tide_findings_done(&findings);
-    return status;
+    /* the problems say why */
+    return status == TIDE_INVALID && count_problems(findings) > 0 ? TIDE_OK : status;
 }
 
 static tide_status open_and_check(const struct tide_source_ops *ops,
-                                  const struct tide_source_options *options, size_t *ret_problems,
-                                  struct tide_error *err)
+                                  const struct tide_source_options *options,
+                                  struct tide_findings *findings, struct tide_error *err)
 {
     struct tide_source *source = NULL;
     TIDE_TRY(ops->open(options, &source, err));
-    tide_status status = check(ops, source, ret_problems, err);
+    tide_status status = check_source(ops, source, findings, err);
     ops->close(source);
     return status;
 }
 
-static tide_status run(const struct check_command *command, size_t *ret_problems,
+/* What is beside the source: places that are its own, the state, the sinks. */
+static tide_status check_targets(const struct tide_config *config, struct tide_findings *findings,
+                                 struct tide_error *err)
+{
+    struct tide_pipeline_options options = {0};
+    TIDE_TRY(tide_config_pipeline(config, &options, err));
+    tide_status status = tide_check_apart(&options, err);
+    if (status == TIDE_INVALID) {
+        tide_findings_add(findings, true, tide_str_from(err->message), TIDE_STR(""));
+        status = TIDE_OK;
+    }
+    if (status == TIDE_OK) {
+        status = tide_pipeline_check_sinks(&options, findings, err);
+    }
+    options.stream->ops->free(options.stream);
+    return status;
+}
+
+static tide_status run(const struct check_command *command, struct tide_findings *findings,
                        struct tide_error *err)
 {
     const struct tide_source_ops *ops = NULL;
@@ -107,10 +132,10 @@ static tide_status run(const struct check_command *command, size_t *ret_problems
         .globs = command->globs.globs,
         .glob_count = command->globs.count,
     };
-    return open_and_check(ops, &options, ret_problems, err);
+    return open_and_check(ops, &options, findings, err);
 }
 
-static tide_status run_file(const struct check_command *command, size_t *ret_problems,
+static tide_status run_file(const struct check_command *command, struct tide_findings *findings,
                             struct tide_error *err)
 {
     struct tide_config config TIDE_CLEANUP(tide_config_done) = {0};
@@ -125,17 +150,21 @@ static tide_status run_file(const struct check_command *command, size_t *ret_pro
         .globs = config.globs,
         .glob_count = config.glob_count,
     };
-    return open_and_check(config.source_ops, &options, ret_problems, err);
+    /* first, so that a source which cannot be reached hides nothing of the rest */
+    TIDE_TRY(check_targets(&config, findings, err));
+    return open_and_check(config.source_ops, &options, findings, err);
 }
 
 int tide_command_check(int argc, char **argv)
 {
     struct check_command command = {0};
     struct tide_error err = {0};
-    size_t problems = 0;
+    struct tide_findings findings = {0};
     (void)argp_parse(&parser, argc, argv, 0, NULL, &command);
-    tide_status status = tide_config_is_file(command.source) ? run_file(&command, &problems, &err)
-                                                             : run(&command, &problems, &err);
+    tide_status status = tide_config_is_file(command.source) ? run_file(&command, &findings, &err)
+                                                             : run(&command, &findings, &err);
+    size_t problems = tide_findings_print(stdout, &findings);
+    tide_findings_done(&findings);
     if (status != TIDE_OK) {
         return tide_command_end("check", status, &err);
     }

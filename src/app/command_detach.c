@@ -88,6 +88,28 @@ static tide_status detach_pipeline(const struct tide_config *config, struct tide
     return status;
 }
 
+/* The files stay, and the next run would be refused over them. */
+static void note_next_run(const struct tide_config *config, const char *file,
+                          struct tide_findings *findings)
+{
+    struct tide_buf what TIDE_CLEANUP(tide_buf_done) = {0};
+    for (size_t i = 0; i < config->sink_count; i++) {
+        const struct tide_pipeline_sink *sink = &config->sinks[i];
+        if (sink->ops->check != NULL && sink->existing == TIDE_EXISTING_REFUSE) {
+            tide_buf_printf(&what, "%s%.*s", what.len > 0 ? ", " : "what was copied stays, to ",
+                            TIDE_STR_ARG(sink->name));
+        }
+    }
+    if (what.len > 0) {
+        struct tide_buf remedy TIDE_CLEANUP(tide_buf_done) = {0};
+        tide_buf_printf(&remedy,
+                        "the next run of %s starts anew: say there existing: append, or existing: "
+                        "overwrite, or another place",
+                        file);
+        tide_findings_add(findings, false, tide_buf_str(&what), tide_buf_str(&remedy));
+    }
+}
+
 static tide_status run_file(const struct detach_command *command, struct tide_findings *findings,
                             struct tide_error *err)
 {
@@ -101,7 +123,9 @@ static tide_status run_file(const struct detach_command *command, struct tide_fi
         (void)printf("%s was never run: %s is not there\n", command->source, config.state_dir);
         return TIDE_OK;
     }
-    return detach_pipeline(&config, findings, err);
+    TIDE_TRY(detach_pipeline(&config, findings, err));
+    note_next_run(&config, command->source, findings);
+    return TIDE_OK;
 }
 
 int tide_command_detach(int argc, char **argv)

@@ -216,6 +216,47 @@ tide_status tide_dir_make(const char *path, struct tide_error *err)
     return TIDE_OK;
 }
 
+/* Cuts the last part off; false when nothing is left but "." or "/". */
+static bool to_parent(char *path)
+{
+    char *slash = strrchr(path, '/');
+    if (slash == NULL) {
+        bool is_more = strcmp(path, ".") != 0;
+        (void)strcpy(path, ".");
+        return is_more;
+    }
+    if (slash == path) {
+        bool is_more = path[1] != '\0';
+        path[1] = '\0';
+        return is_more;
+    }
+    *slash = '\0';
+    return true;
+}
+
+tide_status tide_dir_may_make(const char *path, struct tide_error *err)
+{
+    char there[PATH_MAX];
+    struct stat st;
+    size_t len = strlen(path);
+    if (len == 0 || len >= sizeof(there)) {
+        return tide_fail(err, TIDE_INVALID, "\"%.64s\" cannot be the path of a directory", path);
+    }
+    memcpy(there, path, len + 1);
+    while (stat(there, &st) != 0) {
+        if (errno != ENOENT || !to_parent(there)) {
+            return fail_errno(err, "cannot look at directory", there);
+        }
+    }
+    if (!S_ISDIR(st.st_mode)) {
+        return tide_fail(err, TIDE_IO, "%s is there, but is no directory", there);
+    }
+    if (access(there, W_OK | X_OK) != 0) {
+        return fail_errno(err, "cannot write into directory", there);
+    }
+    return TIDE_OK;
+}
+
 /* Someone else holds the lock: says who, from what they wrote into it. */
 static tide_status fail_locked(int fd, const char *dir, struct tide_error *err)
 {

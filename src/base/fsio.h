@@ -34,6 +34,12 @@ tide_status tide_file_write_all(int fd, const char *path, tide_str bytes, struct
 /** mkdir -p with mode 0700 for what it makes, durably. Fine when it exists as a directory. */
 tide_status tide_dir_make(const char *path, struct tide_error *err);
 
+/**
+ * Looks whether `path` is a directory that may be written to, or one that tide_dir_make could make.
+ * TIDE_IO when it is neither.
+ */
+tide_status tide_dir_may_make(const char *path, struct tide_error *err);
+
 /** Opens a directory for the `…at` calls. TIDE_IO when it cannot be. */
 tide_status tide_dir_open(const char *path, int *ret_fd, struct tide_error *err);
 

@@ -217,7 +217,9 @@ static tide_status open_parts(struct tide_pipeline *pipeline, struct tide_buf *n
         TIDE_TRY(open_dead_letters(pipeline, err));
         if (tide_pipeline_open_sinks(pipeline, notes, err) != TIDE_OK) {
             return was_found && checkpoint->is_closed
-                       ? tide_fail_context(err, "the copy before with this state is complete")
+                       ? tide_fail_context(err,
+                                           "the copy before with this state has ended (complete, "
+                                           "or detached), so this one starts anew")
                        : err->status;
         }
     }

@@ -12,6 +12,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+struct tide_findings; /* port/source.h */
 struct tide_sink;
 
 /* A record that a sink could not take as it is; kept beside the pipeline's state. Borrowed for the
@@ -92,6 +93,13 @@ struct tide_sink_ops {
      */
     tide_status (*open)(const struct tide_sink_options *options, struct tide_sink **ret_sink,
                         struct tide_error *err);
+    /**
+     * Appends what would keep open from working. Looks only: nothing is made, locked or changed,
+     * and another process may be writing there. Of a new pipeline `pipeline` and `identity` are
+     * empty. NULL: there is nothing to look at.
+     */
+    tide_status (*check)(const struct tide_sink_options *options, struct tide_findings *findings,
+                         struct tide_error *err);
     /** NULL is fine. Does not flush. */
     void (*close)(struct tide_sink *sink);
 

@@ -101,7 +101,7 @@ static void open_new_over_copies_is_refused_by_whose_they_are(void **state)
     expect_refused(&options, TIDE_INVALID, "out.ndjson holds an earlier copy of this pipeline" NEW);
     options.pipeline = TIDE_STR("q");
     expect_refused(&options, TIDE_INVALID,
-                   "out.ndjson holds a copy of the pipeline \"p\", not of \"q\"" NEW);
+                   "out.ndjson holds an earlier copy, of the pipeline \"p\"" NEW);
     options = kit_options("out.ndjson");
     options.identity = TIDE_STR("\"z\"");
     expect_refused(&options, TIDE_STALE,

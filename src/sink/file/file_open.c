@@ -1,5 +1,6 @@
 #include "sink/file/file_open.h"
 
+#include "base/alloc.h"
 #include "sink/file/file_error.h"
 
 #include <dirent.h>
@@ -83,19 +84,47 @@ static bool is_of_place(const struct tide_file_set *set)
                             tide_str_equal(set->held.files[0].name, tide_str_from(name)));
 }
 
-/* The pipeline goes on from a checkpoint: what it holds here must be here. */
-static tide_status continue_held(struct tide_file_set *set, const char *shown,
-                                 const struct tide_sink_options *options, struct tide_error *err)
+static tide_status check_record(const struct tide_file_set *set, const char *shown,
+                                const struct tide_sink_options *options, struct tide_error *err)
 {
     TIDE_TRY(check_owner(&set->held, shown, options, err));
     if (!is_of_place(set)) {
         return tide_fail(err, TIDE_STALE, "the record %s is of another file than %s",
                          set->place.record_name, shown);
     }
+    return TIDE_OK;
+}
+
+/* The pipeline goes on from a checkpoint: what it holds here must be here. */
+static tide_status continue_held(struct tide_file_set *set, const char *shown,
+                                 const struct tide_sink_options *options, struct tide_error *err)
+{
+    TIDE_TRY(check_record(set, shown, options, err));
     for (size_t i = 0; i < set->held.file_count; i++) {
         TIDE_TRY(check_file(set, i, err));
     }
     return cut_all(set, err);
+}
+
+/* The same from outside: by name and length alone, since another process may be writing. */
+static tide_status look_at_held(struct tide_file_set *set, const char *shown,
+                                const struct tide_sink_options *options, struct tide_error *err)
+{
+    TIDE_TRY(check_record(set, shown, options, err));
+    for (size_t i = 0; i < set->held.file_count; i++) {
+        const struct tide_held_file *held = &set->held.files[i];
+        TIDE_CLEANUP(tide_free_ptr) char *name = tide_strndup(held->name.ptr, held->name.len);
+        struct stat st;
+        if (fstatat(set->place.dir.fd, name, &st, 0) != 0) {
+            return tide_fail(err, TIDE_STALE, "%s/%s cannot be read: %s", set->place.dir.path, name,
+                             strerror(errno));
+        }
+        if ((uint64_t)st.st_ino != held->inode || (uint64_t)st.st_size < held->length) {
+            return tide_fail(err, TIDE_STALE, "%s/%s is not the file that was written",
+                             set->place.dir.path, name);
+        }
+    }
+    return TIDE_OK;
 }
 
 /* True: nothing of the file was ever acknowledged, so that an interrupted start left it. */
@@ -211,13 +240,17 @@ static tide_status refuse(const struct tide_file_set *set, const char *shown, ti
         (void)tide_fail(err, TIDE_INVALID,
                         "%s%.*s is there, and no record says that it is a copy of ours", shown,
                         is_dir ? (int)occupied.len : 0, occupied.ptr);
+    } else if (!tide_str_equal(set->held.pipeline, options->pipeline)) {
+        (void)tide_fail(err, TIDE_INVALID, "%s holds an earlier copy, of the pipeline \"%.*s\"",
+                        shown, TIDE_STR_ARG(shortened(set->held.pipeline)));
     } else if (check_owner(&set->held, shown, options, err) == TIDE_OK) {
         (void)tide_fail(err, TIDE_INVALID, "%s holds an earlier copy of this pipeline", shown);
     }
     return add_ways(err, WAYS_ON_NEW);
 }
 
-static tide_status start_anew(struct tide_file_set *set, const char *shown, tide_status loaded,
+/* Refuses what is in the way of a copy that begins, unless it is to be kept or replaced. */
+static tide_status check_free(struct tide_file_set *set, const char *shown, tide_status loaded,
                               bool found, const struct tide_sink_options *options,
                               struct tide_error *err)
 {
@@ -225,14 +258,24 @@ static tide_status start_anew(struct tide_file_set *set, const char *shown, tide
     TIDE_CLEANUP(tide_buf_done) struct tide_buf occupied = {0};
     bool is_ours = found && check_owner(&set->held, shown, options, &ignored) == TIDE_OK;
     const char *name = set->place.file_name;
+    if (options->existing != TIDE_EXISTING_REFUSE) {
+        return TIDE_OK;
+    }
     if (name == NULL) {
         TIDE_TRY(find_occupied(set, is_ours, &occupied, err));
     } else if (is_occupied(set, name, is_ours)) {
         tide_buf_append_str(&occupied, tide_str_from(name));
     }
-    if (occupied.len > 0 && options->existing == TIDE_EXISTING_REFUSE) {
-        return refuse(set, shown, tide_buf_str(&occupied), loaded, found, options, err);
-    }
+    return occupied.len == 0
+               ? TIDE_OK
+               : refuse(set, shown, tide_buf_str(&occupied), loaded, found, options, err);
+}
+
+static tide_status start_anew(struct tide_file_set *set, const char *shown, tide_status loaded,
+                              bool found, const struct tide_sink_options *options,
+                              struct tide_error *err)
+{
+    TIDE_TRY(check_free(set, shown, loaded, found, options, err));
     if (options->existing == TIDE_EXISTING_OVERWRITE || !is_of_place(set)) {
         TIDE_TRY(remove_recorded(set, err));
     } else {
@@ -256,8 +299,17 @@ static tide_status load_record(struct tide_file_set *set, bool *ret_found, struc
     return TIDE_OK;
 }
 
-tide_status tide_file_set_prepare(struct tide_file_set *set,
-                                  const struct tide_sink_options *options, struct tide_error *err)
+/* What is done once the record was read, going on and beginning. */
+struct manner {
+    tide_status (*go_on)(struct tide_file_set *set, const char *shown,
+                         const struct tide_sink_options *options, struct tide_error *err);
+    tide_status (*begin)(struct tide_file_set *set, const char *shown, tide_status loaded,
+                         bool found, const struct tide_sink_options *options,
+                         struct tide_error *err);
+};
+
+static tide_status prepare(struct tide_file_set *set, const struct manner *manner,
+                           const struct tide_sink_options *options, struct tide_error *err)
 {
     TIDE_CLEANUP(tide_buf_done) struct tide_buf name = {0};
     tide_file_set_append_name(set, &name);
@@ -269,10 +321,10 @@ tide_status tide_file_set_prepare(struct tide_file_set *set,
         return status;
     }
     if (!options->is_resumed) {
-        return start_anew(set, shown, status, found, options, err);
+        return manner->begin(set, shown, status, found, options, err);
     }
     if (status == TIDE_OK && found) {
-        status = continue_held(set, shown, options, err);
+        status = manner->go_on(set, shown, options, err);
     } else if (status == TIDE_OK) {
         status = tide_fail(err, TIDE_STALE,
                            "this pipeline goes on from a checkpoint, but %s has no record of what "
@@ -280,4 +332,18 @@ tide_status tide_file_set_prepare(struct tide_file_set *set,
                            shown, set->place.record_name);
     }
     return status == TIDE_OK || status == TIDE_IO ? status : add_ways(err, WAYS_ON_RESUMED);
+}
+
+tide_status tide_file_set_prepare(struct tide_file_set *set,
+                                  const struct tide_sink_options *options, struct tide_error *err)
+{
+    static const struct manner opening = {.go_on = continue_held, .begin = start_anew};
+    return prepare(set, &opening, options, err);
+}
+
+tide_status tide_file_set_look(struct tide_file_set *set, const struct tide_sink_options *options,
+                               struct tide_error *err)
+{
+    static const struct manner looking = {.go_on = look_at_held, .begin = check_free};
+    return prepare(set, &looking, options, err);
 }

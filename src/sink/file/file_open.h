@@ -13,3 +13,7 @@
  */
 tide_status tide_file_set_prepare(struct tide_file_set *set,
                                   const struct tide_sink_options *options, struct tide_error *err);
+
+/** Whether prepare would work, as far as can be seen without changing or locking anything. */
+tide_status tide_file_set_look(struct tide_file_set *set, const struct tide_sink_options *options,
+                               struct tide_error *err);

@@ -90,6 +90,12 @@ static tide_status open_dir_of_file(struct tide_file_place *place, struct tide_e
     return tide_dir_open(place->dir_path, &place->dir.fd, err);
 }
 
+tide_status tide_file_place_look(struct tide_file_place *place, struct tide_error *err)
+{
+    return place->file_name == NULL ? tide_dir_open(place->dir_path, &place->dir.fd, err)
+                                    : open_dir_of_file(place, err);
+}
+
 static tide_status open_dir_of_tables(struct tide_file_place *place, struct tide_error *err)
 {
     TIDE_TRY(tide_dir_make(place->dir_path, err));

@@ -28,5 +28,12 @@ tide_status tide_file_place_name(tide_str place, struct tide_file_place *ret_pla
  */
 tide_status tide_file_place_open(tide_str place, struct tide_file_place *ret_place,
                                  struct tide_error *err);
+
+/**
+ * Opens the directory of a place that was named, for looking: makes nothing, takes no lock. Errors:
+ * TIDE_INVALID the name is too long or there is no such directory; TIDE_IO.
+ */
+tide_status tide_file_place_look(struct tide_file_place *place, struct tide_error *err);
+
 /** `{.dir = {.fd = -1}}` is a place that is not open. */
 void tide_file_place_close(struct tide_file_place *place);

@@ -16,9 +16,14 @@ tide_status tide_file_set_init(struct tide_file_set *set, tide_str place, struct
 {
     *set = (struct tide_file_set){.place = {.dir = {.fd = -1}}, .durability = {.fd = -1}};
     TIDE_TRY(tide_file_place_open(place, &set->place, err));
+    tide_file_set_begin(set);
+    return TIDE_OK;
+}
+
+void tide_file_set_begin(struct tide_file_set *set)
+{
     tide_durability_init(&set->durability, set->place.dir.fd, set->place.dir.path,
                          set->place.record_name);
-    return TIDE_OK;
 }
 
 void tide_file_set_done(struct tide_file_set *set)

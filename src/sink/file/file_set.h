@@ -31,6 +31,9 @@ struct tide_file_set {
 tide_status tide_file_set_init(struct tide_file_set *set, tide_str place, struct tide_error *err);
 void tide_file_set_done(struct tide_file_set *set);
 
+/** For a set whose place was opened apart from it. */
+void tide_file_set_begin(struct tide_file_set *set);
+
 /** The place as a user writes it, a slash behind a directory: for messages. */
 void tide_file_set_append_name(const struct tide_file_set *set, struct tide_buf *buf);
 

@@ -2,6 +2,7 @@
 
 #include "base/alloc.h"
 #include "port/frames.h"
+#include "sink/file/file_check.h"
 #include "sink/file/file_open.h"
 #include "sink/file/file_set.h"
 
@@ -112,6 +113,7 @@ static void file_counts(const struct tide_sink *sink, struct tide_sink_counts *r
 const struct tide_sink_ops tide_file_sink_ops = {
     .scheme = "file",
     .open = file_open,
+    .check = tide_file_check,
     .close = file_close,
     .held = file_held,
     .write_batch = file_write_batch,
