@@ -285,8 +285,33 @@ def test_a_server_that_is_not_set_up_for_it_is_told_how(check):
 
 
 def test_what_cannot_be_reached_is_told_with_its_reason(pg, run):
-    for url, word in [(pg.server.url("nix"), "3D000"), (pg.url(user="nobody"), "28000"),
-                      (pg.url(port=1), "refused"),
-                      ("postgres://u:Se@cret@127.0.0.1/x", "not well-formed")]:
-        result = run("check", url)
-        assert result.code != 0 and word in result.err and "cret" not in result.err, result.err
+    for url, word, code in [(pg.server.url("nix"), "3D000", 3), (pg.url(user="nobody"), "28000", 3),
+                            (pg.url(port=1), "refused", 3),
+                            (pg.url() + "?options=-c%20nix%3D1", "nix", 2),
+                            ("postgres://u:Se@cret@127.0.0.1/x", "not well-formed", 2)]:
+        for command in (["check", url], ["copy", url, "null:"]):
+            result = run(*command).check(code)
+            assert word in result.err and "cret" not in result.err, result.err
+
+
+def test_who_is_not_let_in_has_not_reached_the_database(pg, run):
+    role = f"locked_{pg.name}"
+    hba = pg.server.data / "pg_hba.conf"
+    before = hba.read_text()
+    pg.query(f"CREATE ROLE {role} LOGIN PASSWORD 'right'")
+    try:
+        hba.write_text(f"host all {role} all scram-sha-256\n" + before)
+        pg.query("SELECT pg_reload_conf()")
+        ours = {"PGPASSFILE": "/nowhere"}
+        run("check", pg.url(user=role), env={**ours, "PGPASSWORD": "right"}).check(1)
+        for env, word in [({**ours, "PGPASSWORD": "wrong"}, "28P01"), (ours, "no password")]:
+            for command in (["check", pg.url(user=role)], ["copy", pg.url(user=role), "null:"],
+                            ["detach", pg.url(user=role)]):
+                assert word in run(*command, env=env).check(3).err
+        pg.query(f"REVOKE CONNECT ON DATABASE {pg.name} FROM PUBLIC")
+        result = run("check", pg.url(user=role), env={**ours, "PGPASSWORD": "right"}).check(3)
+        assert "42501" in result.err
+    finally:
+        hba.write_text(before)
+        pg.query("SELECT pg_reload_conf()")
+        pg.query(f"DROP ROLE {role}")

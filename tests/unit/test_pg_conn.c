@@ -170,8 +170,9 @@ static void open_that_the_server_refuses_goes_by_its_sqlstate_in_every_language(
         tide_status status;
         bool is_retriable;
     } cases[] = {
-        {"28P01", TIDE_INVALID, false}, {"3D000", TIDE_INVALID, false}, {"57P03", TIDE_IO, true},
-        {"53300", TIDE_IO, true},       {"42704", TIDE_INVALID, false},
+        {"28P01", TIDE_IO, false},      {"28000", TIDE_IO, false}, {"42501", TIDE_IO, false},
+        {"3D000", TIDE_IO, false},      {"57P03", TIDE_IO, true},  {"53300", TIDE_IO, true},
+        {"42704", TIDE_INVALID, false},
     };
 
     for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {

@@ -54,8 +54,9 @@ struct tide_pg_wait tide_pg_wait_for(int64_t delay_us);
  * Connects to `url` (postgres:// or postgresql://; libpq's environment and files hold) and pins
  * what the server's texts depend on, the same for both kinds, so that a value reads the same from
  * a chunk and from the stream.
- * Errors: TIDE_INVALID bad URL, password, role or database; TIDE_IO retriable cannot be reached, or
- * starting up or shutting down; TIDE_TIMEOUT retriable; TIDE_CANCELLED woken.
+ * Errors: TIDE_INVALID bad URL, or settings in it; TIDE_IO not let in: password, role, database,
+ * pg_hba.conf; TIDE_IO retriable cannot be reached, or starting up or shutting down; TIDE_TIMEOUT
+ * retriable; TIDE_CANCELLED woken.
  */
 tide_status tide_pg_open(tide_str url, enum tide_pg_conn_kind kind, struct tide_pg_wait wait,
                          struct tide_pg_conn **ret_conn, struct tide_error *err);

@@ -138,6 +138,19 @@ static tide_str reason_in(const char *message, const char *sqlstate)
     return tide_str_of(message, len);
 }
 
+/*
+ * Who is not let in has not reached the database, whatever the reason: no such role or database, a
+ * wrong password or none, pg_hba.conf, no right to connect. What the server takes amiss in the
+ * settings that a URL asks for is the URL's fault.
+ */
+static tide_status connect_status(tide_status status)
+{
+    if (status == TIDE_INVALID) {
+        return TIDE_IO;
+    }
+    return status == TIDE_REMOTE ? TIDE_INVALID : status;
+}
+
 static tide_status fail_connect(struct tide_pg_conn *conn, struct tide_error *err)
 {
     const char *message = PQerrorMessage(conn->pg);
@@ -156,13 +169,11 @@ static tide_status fail_connect(struct tide_pg_conn *conn, struct tide_error *er
                          "following needs (%.*s); give the address of the server itself",
                          conn->place, TIDE_STR_ARG(reason));
     }
-    status = tide_fail(err, status == TIDE_REMOTE ? TIDE_INVALID : status,
-                       "PostgreSQL %s: connect: %.*s%s%s%s", conn->place, TIDE_STR_ARG(reason),
-                       sqlstate == NULL ? "" : " (SQLSTATE ", conn->sqlstate,
-                       sqlstate == NULL ? "" : ")");
+    status = tide_fail(err, connect_status(status), "PostgreSQL %s: connect: %.*s%s%s%s",
+                       conn->place, TIDE_STR_ARG(reason), sqlstate == NULL ? "" : " (SQLSTATE ",
+                       conn->sqlstate, sqlstate == NULL ? "" : ")");
     err->retriable = is_retriable;
     if (sqlstate == NULL && PQconnectionNeedsPassword(conn->pg)) {
-        err->status = TIDE_INVALID;
         err->retriable = false;
     }
     return err->status;
