@@ -1,6 +1,7 @@
 #include "app/apart.h"
 
 #include "base/alloc.h"
+#include "engine/dead_letter_files.h"
 #include "sink/file/file_place.h"
 #include "sink/file/file_sink.h"
 #include "sink/file/stdout_sink.h"
@@ -143,8 +144,7 @@ static bool is_of_tables(tide_str name)
 static bool is_of_state(tide_str name)
 {
     return is_temporary(name) || tide_str_starts_with(name, TIDE_STR("checkpoint_")) ||
-           tide_str_equal(name, TIDE_STR("lock")) ||
-           tide_str_equal(name, TIDE_STR("dead_letters.ndjson"));
+           tide_str_equal(name, TIDE_STR("lock")) || tide_dead_letters_is_name(name);
 }
 
 static tide_status check_file_sink(struct database *database, tide_str place,

@@ -41,7 +41,7 @@ static void set_defaults(struct tide_config *config)
     config->record_bytes = TIDE_RECORD_BYTES_DEFAULT;
     config->memory_bytes = TIDE_MEMORY_BYTES_DEFAULT;
     config->stalled_after_s = TIDE_STALLED_AFTER_US / 1000000;
-    config->dead_letter_bytes = TIDE_DEAD_LETTER_BYTES_DEFAULT;
+    config->dead_letters = tide_dead_letter_limits_default();
 }
 
 /* The state stays where it is whatever directory the program goes to later. */
@@ -134,10 +134,10 @@ tide_status tide_config_pipeline(const struct tide_config *config,
                  .chunk_bytes_max = TIDE_CHUNK_BYTES_DEFAULT,
                  .memory_bytes_max = config->memory_bytes},
         .record_bytes_max = config->record_bytes,
-        .dead_letter_bytes_max = config->dead_letter_bytes,
         .is_service = true,
         .max_retained_bytes = config->max_retained_bytes,
         .stalled_after_us = (int64_t)config->stalled_after_s * 1000000,
+        .dead_letters = config->dead_letters,
     };
     return TIDE_OK;
 }

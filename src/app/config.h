@@ -30,7 +30,7 @@ struct tide_config {
     uint64_t stalled_after_s;
     uint64_t record_bytes;
     uint64_t memory_bytes;
-    uint64_t dead_letter_bytes;
+    struct tide_dead_letter_limits dead_letters;
     bool writes_standard_output;              /* a sink is `-` */
     const struct tide_yaml_node *detach_node; /* while it is read */
 };

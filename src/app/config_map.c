@@ -168,3 +168,13 @@ void tide_config_read_map(struct tide_config_reader *reader, const char *what,
     }
     note_missing(reader, node, keys, key_count, lines);
 }
+
+const struct tide_yaml_item *tide_config_find_twin(const struct tide_yaml_node *map,
+                                                   const struct tide_yaml_item *item)
+{
+    const struct tide_yaml_item *twin = map->first;
+    while (twin != item && !tide_str_equal(twin->key->text, item->key->text)) {
+        twin = twin->next;
+    }
+    return twin == item ? NULL : twin;
+}

@@ -55,5 +55,17 @@ void tide_config_wrong(struct tide_config_reader *reader, const char *key, const
  * URL with a typing error in its beginning. */
 void tide_config_quote(struct tide_buf *buf, tide_str text);
 
+/** The item of a map before `item` that has the same key; NULL: none has. */
+const struct tide_yaml_item *tide_config_find_twin(const struct tide_yaml_node *map,
+                                                   const struct tide_yaml_item *item);
+
+/* Values of `read` of their own: into a struct tide_refused_policy, and what to do when the dead
+ * letters are full, into an enum tide_dead_letters_full. */
+void tide_config_read_refused(struct tide_config_reader *reader, const struct tide_config_key *key,
+                              const struct tide_yaml_node *value, void *target);
+void tide_config_read_when_full(struct tide_config_reader *reader,
+                                const struct tide_config_key *key,
+                                const struct tide_yaml_node *value, void *target);
+
 /** Reads the whole tree into the reader's configuration. */
 void tide_config_read_tree(struct tide_config_reader *reader, const struct tide_yaml_node *root);

@@ -10,7 +10,8 @@
 #define NAME_BYTES_MAX 63
 
 #define SOURCE_TAKES "a place, e.g. sqlite:shop.db, or keys (place, tables)"
-#define SINK_TAKES   "a place, e.g. file:out.ndjson, or keys (place, existing, max_record_bytes)"
+#define SINK_TAKES                                                                                 \
+    "a place, e.g. file:out.ndjson, or keys (place, existing, max_record_bytes, refused)"
 #define NAME_TAKES                                                                                 \
     "at most 63 letters, digits, \"_\", \"-\" and \".\", the first of them no \"-\" or \".\""
 
@@ -21,6 +22,7 @@ struct sink_draft {
     enum tide_sink_existing existing;
     uint64_t record_bytes;
     bool may_detach;
+    struct tide_refused_policy refused;
 };
 
 /* A name goes into file names, names in the source and messages. */
@@ -184,6 +186,7 @@ static const struct tide_config_key sink_keys[] = {
     {"when_behind", read_when_behind},
     {"max_record_bytes", tide_config_read_number, offsetof(struct sink_draft, record_bytes),
      .min = TIDE_RECORD_BYTES_MIN, .max = TIDE_RECORD_BYTES_MAX},
+    {"refused", tide_config_read_refused, offsetof(struct sink_draft, refused)},
 };
 
 /* Two sinks that write to one place would spoil each other's. What `null:` gets is nowhere. */
@@ -210,6 +213,7 @@ static void add_sink(struct tide_config_reader *reader, tide_str name,
         .existing = draft->existing,
         .record_bytes_max = draft->record_bytes,
         .may_detach = draft->may_detach,
+        .refused = draft->refused,
     };
     if (draft->place == NULL) {
         return;
@@ -247,17 +251,6 @@ static void read_sink(struct tide_config_reader *reader, const struct tide_yaml_
     add_sink(reader, name, &draft);
 }
 
-/* The item before `item` that has the same key. */
-static const struct tide_yaml_item *find_twin(const struct tide_yaml_node *map,
-                                              const struct tide_yaml_item *item)
-{
-    const struct tide_yaml_item *twin = map->first;
-    while (twin != item && !tide_str_equal(twin->key->text, item->key->text)) {
-        twin = twin->next;
-    }
-    return twin == item ? NULL : twin;
-}
-
 static void read_sinks(struct tide_config_reader *reader, const struct tide_config_key *key,
                        const struct tide_yaml_node *value, void *target)
 {
@@ -277,7 +270,7 @@ static void read_sinks(struct tide_config_reader *reader, const struct tide_conf
     config->sink_places =
         tide_arena_alloc(&config->arena, value->count, sizeof(*config->sink_places));
     for (const struct tide_yaml_item *item = value->first; item != NULL; item = item->next) {
-        const struct tide_yaml_item *twin = find_twin(value, item);
+        const struct tide_yaml_item *twin = tide_config_find_twin(value, item);
         if (twin != NULL) {
             struct tide_buf shown TIDE_CLEANUP(tide_buf_done) = {0};
             tide_config_quote(&shown, item->key->text);
@@ -318,7 +311,11 @@ static const struct tide_config_key limits_keys[] = {
 };
 
 static const struct tide_config_key dead_letters_keys[] = {
-    NUMBER("max_bytes", dead_letter_bytes, 1, TIDE_RECORD_BYTES_MAX),
+    NUMBER("record_bytes", dead_letters.record_bytes, 1, TIDE_DEAD_LETTER_BYTES_MAX),
+    NUMBER("file_bytes", dead_letters.file_bytes, TIDE_DEAD_LETTER_FILE_BYTES_MIN,
+           TIDE_DEAD_LETTER_FILE_BYTES_MAX),
+    NUMBER("files", dead_letters.files, TIDE_DEAD_LETTER_FILES_MIN, TIDE_DEAD_LETTER_FILES_MAX),
+    {"when_full", tide_config_read_when_full, offsetof(struct tide_config, dead_letters.when_full)},
 };
 
 static const struct tide_config_key root_keys[] = {

@@ -89,6 +89,21 @@ static void say_summary(const struct tide_copy_report *report, tide_status statu
                   changes, bytes, duration);
 }
 
+/* Of this run: what its sinks could not take as it is. */
+static void say_refused(const struct tide_copy_report *report)
+{
+    char count[48];
+    if (report->counts.dead_letters > 0) {
+        format_noun(count, report->counts.dead_letters, "dead letter");
+        (void)fprintf(stderr, "%s: `tidemark dead-letters list %s` shows %s\n", count,
+                      report->state_dir, report->counts.dead_letters == 1 ? "it" : "them");
+    }
+    if (report->counts.skipped > 0) {
+        format_noun(count, report->counts.skipped, "refused record");
+        (void)fprintf(stderr, "%s skipped, as `refused` says\n", count);
+    }
+}
+
 static void say_what_is_left(const struct tide_copy_report *report, tide_status status)
 {
     if (report->is_detached || !report->has_capture) {
@@ -112,6 +127,7 @@ int tide_copy_report_end(struct tide_copy_report *report, tide_status status,
 {
     if (report->has_ended) {
         say_summary(report, status);
+        say_refused(report);
     }
     if (report->found == TIDE_PIPELINE_LEFTOVER && report->was_opened && status == TIDE_OK) {
         (void)fprintf(report->to, "what an ended copy had left in %s has been removed\n",

@@ -20,6 +20,9 @@
 /* records */
 #define TIDE_RECORD_BYTES_DEFAULT      ((size_t)921600)
 #define TIDE_DEAD_LETTER_BYTES_DEFAULT (64 * TIDE_KIB)
+#define TIDE_DEAD_LETTER_BYTES_MAX     (32 * TIDE_MIB) /* what an option may ask for */
+#define TIDE_DEAD_LETTER_KEY_BYTES_MAX (64 * TIDE_KIB)
+#define TIDE_DEAD_LETTER_LINE_MAX      (256 * TIDE_MIB) /* each byte may become six */
 #define TIDE_COLUMNS_MAX               32767 /* SQLite's hard limit; PostgreSQL has 1600 */
 
 /* lanes and batches */
@@ -43,6 +46,16 @@
 
 #define TIDE_CONTROL_WAIT_US  ((int64_t)10000000) /* for a wish to be in a checkpoint */
 #define TIDE_STALLED_AFTER_US ((int64_t)30000000) /* without progress */
+
+/* dead letters */
+#define TIDE_DEAD_LETTER_FILE_BYTES_DEFAULT (64 * TIDE_MIB)
+#define TIDE_DEAD_LETTER_FILE_BYTES_MIN     (64 * TIDE_KIB) /* what options may ask for */
+#define TIDE_DEAD_LETTER_FILE_BYTES_MAX     (1024 * 1024 * TIDE_MIB)
+#define TIDE_DEAD_LETTER_FILES_DEFAULT      ((size_t)8)
+#define TIDE_DEAD_LETTER_FILES_MIN          ((size_t)2)
+#define TIDE_DEAD_LETTER_FILES_MAX          ((size_t)10000)
+#define TIDE_DEAD_LETTER_IDS_MAX            ((size_t)1 << 17) /* remembered, of the newest */
+#define TIDE_DEAD_LETTER_RECALL_BYTES       (256 * TIDE_MIB)  /* of them read for that at a start */
 
 /* PostgreSQL */
 #define TIDE_PG_MESSAGE_BYTES_MAX   (1024 * TIDE_MIB) /* what the server can build at most */

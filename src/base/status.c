@@ -13,6 +13,7 @@ static void set_message(struct tide_error *err, const char *fmt, va_list args)
 /* Here the functions themselves are meant, not what the analyzer is told about them. */
 #undef tide_fail
 #undef tide_fail_retriable
+#undef tide_fail_finally
 #undef tide_fail_context
 
 tide_status tide_fail(struct tide_error *err, tide_status status, const char *fmt, ...)
@@ -21,6 +22,7 @@ tide_status tide_fail(struct tide_error *err, tide_status status, const char *fm
     va_start(args, fmt);
     err->status = status;
     err->retriable = false;
+    err->is_final = false;
     set_message(err, fmt, args);
     va_end(args);
     return status;
@@ -32,6 +34,19 @@ tide_status tide_fail_retriable(struct tide_error *err, tide_status status, cons
     va_start(args, fmt);
     err->status = status;
     err->retriable = true;
+    err->is_final = false;
+    set_message(err, fmt, args);
+    va_end(args);
+    return status;
+}
+
+tide_status tide_fail_finally(struct tide_error *err, tide_status status, const char *fmt, ...)
+{
+    va_list args;
+    va_start(args, fmt);
+    err->status = status;
+    err->retriable = false;
+    err->is_final = true;
     set_message(err, fmt, args);
     va_end(args);
     return status;

@@ -29,6 +29,7 @@ typedef enum TIDE_NODISCARD tide_status {
 struct tide_error {
     tide_status status;
     bool retriable;    /* may reconnect and go on from the checkpoint */
+    bool is_final;     /* the user wants it to end here: nobody is to try again */
     char message[512]; /* one sentence, outermost context first; always NUL-terminated */
 };
 
@@ -38,6 +39,10 @@ tide_status tide_fail(struct tide_error *err, tide_status status, const char *fm
 
 /** As tide_fail, and says that going on from the checkpoint may help. */
 tide_status tide_fail_retriable(struct tide_error *err, tide_status status, const char *fmt, ...)
+    TIDE_PRINTF(3, 4);
+
+/** As tide_fail, and says that it is to end here, also where errors are tried again. */
+tide_status tide_fail_finally(struct tide_error *err, tide_status status, const char *fmt, ...)
     TIDE_PRINTF(3, 4);
 
 /** Puts "context: " before the message that `err` holds and returns its status. */
@@ -52,6 +57,7 @@ static inline tide_status tide_failed(tide_status status)
 
 #define tide_fail(...)           tide_failed((tide_fail)(__VA_ARGS__))
 #define tide_fail_retriable(...) tide_failed((tide_fail_retriable)(__VA_ARGS__))
+#define tide_fail_finally(...)   tide_failed((tide_fail_finally)(__VA_ARGS__))
 #define tide_fail_context(...)   tide_failed((tide_fail_context)(__VA_ARGS__))
 #endif
 

@@ -4,33 +4,51 @@
 #include "base/buf.h"
 #include "base/clock.h"
 #include "base/fsio.h"
+#include "base/limits.h"
+#include "base/log.h"
 #include "base/thread.h"
-#include "format/json_writer.h"
+#include "engine/dead_letter_files.h"
+#include "engine/dead_letter_ids.h"
+#include "format/json_reader.h"
 
 #include <errno.h>
 #include <fcntl.h>
 #include <pthread.h>
 #include <stdatomic.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
-#define FILE_NAME  "dead_letters.ndjson"
-#define READ_BYTES ((size_t)64 * 1024)
-
 struct tide_dead_letter_file {
     char *dir;
-    char *path;
-    size_t record_bytes_max;
+    char *path; /* of the file that is written to */
+    struct tide_dead_letter_limits limits;
     const struct tide_position_kind *position_kind;
     _Atomic uint64_t count;
+    _Atomic uint64_t dropped;
     pthread_mutex_t mutex; /* over what follows */
-    int fd;                /* -1: no letter yet */
-    uint64_t length;       /* of whole lines */
-    bool is_dirty;         /* bytes of a failed write may lie behind `length` */
+    int dir_fd;
+    int fd;            /* -1: no letter yet, or the file before is full */
+    uint64_t length;   /* of whole lines */
+    bool is_dirty;     /* bytes of a failed write may lie behind `length` */
+    bool is_dir_dirty; /* a file was renamed or removed and the directory not synced since */
     struct tide_buf line;
+    uint64_t last_start; /* of the last line that was read */
+    struct tide_dead_letter_ids kept;
+    struct tide_dead_letter_ids skipped;
 };
+
+struct tide_dead_letter_limits tide_dead_letter_limits_default(void)
+{
+    return (struct tide_dead_letter_limits){
+        .record_bytes = TIDE_DEAD_LETTER_BYTES_DEFAULT,
+        .file_bytes = TIDE_DEAD_LETTER_FILE_BYTES_DEFAULT,
+        .files = TIDE_DEAD_LETTER_FILES_DEFAULT,
+        .when_full = TIDE_DEAD_LETTERS_STOP,
+    };
+}
 
 static tide_status fail_errno(const struct tide_dead_letter_file *letters, const char *what,
                               struct tide_error *err)
@@ -39,26 +57,51 @@ static tide_status fail_errno(const struct tide_dead_letter_file *letters, const
                                strerror(errno));
 }
 
-/* Counts the line ends and finds where the last one is. */
-static tide_status read_lines(struct tide_dead_letter_file *letters, struct tide_error *err)
+static tide_status fail_named(const struct tide_dead_letter_file *letters, const char *what,
+                              const char *name, struct tide_error *err)
 {
-    TIDE_CLEANUP(tide_free_ptr) char *bytes = tide_alloc(READ_BYTES, 1);
-    uint64_t at = 0;
-    ssize_t got;
-    while ((got = pread(letters->fd, bytes, READ_BYTES, (off_t)at)) != 0) {
-        if (got < 0 && errno != EINTR) {
-            return fail_errno(letters, "read", err);
-        }
-        const char *end = bytes + (got > 0 ? got : 0);
-        const char *from = bytes;
-        while ((from = memchr(from, '\n', (size_t)(end - from))) != NULL) {
-            from++;
-            letters->count++;
-            letters->length = at + (uint64_t)(from - bytes);
-        }
-        at += got > 0 ? (uint64_t)got : 0;
+    return tide_fail_retriable(err, TIDE_IO, "cannot %s %s/%s: %s", what, letters->dir, name,
+                               strerror(errno));
+}
+
+static tide_status remember(void *context, const struct tide_dead_letters_line *line,
+                            struct tide_error *err)
+{
+    struct tide_dead_letter_file *letters = context;
+    struct tide_dead_letter_id id;
+    (void)err;
+    letters->last_start = line->start;
+    if (tide_dead_letter_line_id(line->text, &id)) {
+        tide_dead_letter_ids_add(&letters->kept, id);
     }
-    letters->is_dirty = at > letters->length;
+    return TIDE_OK;
+}
+
+/* Only the start of each line matters. */
+static tide_status read_ids(struct tide_dead_letter_file *letters, int fd, const char *path,
+                            uint64_t size, uint64_t *ret_length, struct tide_error *err)
+{
+    return tide_dead_letters_each_line(fd, path, size, 64, remember, letters, ret_length, err);
+}
+
+/* When the power goes, the end of the last line may have reached the disk and what is before it
+ * not. Such a line was never confirmed to anyone. */
+static tide_status leave_out_torn_line(struct tide_dead_letter_file *letters,
+                                       struct tide_error *err)
+{
+    struct tide_error ignored;
+    uint64_t len = letters->length - letters->last_start;
+    if (letters->length == 0 || len > TIDE_DEAD_LETTER_LINE_MAX) {
+        return TIDE_OK;
+    }
+    TIDE_CLEANUP(tide_free_ptr) char *line = tide_alloc((size_t)len, 1);
+    ssize_t got = pread(letters->fd, line, (size_t)len, (off_t)letters->last_start);
+    if (got < 0) {
+        return fail_errno(letters, "read", err);
+    }
+    if (tide_json_check(tide_str_of(line, (size_t)got), TIDE_JSON_DEPTH_MAX, &ignored) != TIDE_OK) {
+        letters->length = letters->last_start;
+    }
     return TIDE_OK;
 }
 
@@ -72,21 +115,110 @@ static tide_status cut_torn_line(struct tide_dead_letter_file *letters, struct t
     return TIDE_OK;
 }
 
-static tide_status open_existing(struct tide_dead_letter_file *letters, struct tide_error *err)
+static int open_at(const struct tide_dead_letter_file *letters, const char *name, int flags)
 {
-    letters->fd = open(letters->path, O_RDWR | O_CLOEXEC | O_NOFOLLOW);
+    return openat(letters->dir_fd, name, flags | O_CLOEXEC | O_NOFOLLOW, 0600);
+}
+
+static tide_status check_regular(const struct tide_dead_letter_file *letters, int fd,
+                                 const char *name, uint64_t *ret_size, struct tide_error *err)
+{
+    struct stat st;
+    if (fstat(fd, &st) != 0) {
+        return fail_named(letters, "look at", name, err);
+    }
+    if (!S_ISREG(st.st_mode)) {
+        return tide_fail(err, TIDE_IO, "%s/%s is not a regular file", letters->dir, name);
+    }
+    *ret_size = (uint64_t)st.st_size;
+    return TIDE_OK;
+}
+
+static tide_status open_existing(struct tide_dead_letter_file *letters, uint64_t *ret_size,
+                                 struct tide_error *err)
+{
+    letters->fd = open_at(letters, TIDE_DEAD_LETTERS_FILE, O_RDWR);
     if (letters->fd < 0) {
         return errno == ENOENT ? TIDE_OK : fail_errno(letters, "open", err);
     }
+    return check_regular(letters, letters->fd, TIDE_DEAD_LETTERS_FILE, ret_size, err);
+}
+
+/* Somebody may have removed it since it was listed: nothing is left to be known then. */
+static tide_status read_full_file(struct tide_dead_letter_file *letters, uint64_t number,
+                                  struct tide_error *err)
+{
+    char name[TIDE_DEAD_LETTERS_NAME_MAX];
+    uint64_t size = 0;
+    uint64_t length = 0;
+    tide_dead_letters_name(number, name);
+    TIDE_CLEANUP(tide_fd_close) int fd = open_at(letters, name, O_RDONLY);
+    if (fd < 0) {
+        return errno == ENOENT ? TIDE_OK : fail_named(letters, "open", name, err);
+    }
+    TIDE_TRY(check_regular(letters, fd, name, &size, err));
+    return read_ids(letters, fd, name, size, &length, err);
+}
+
+static uint64_t size_of(const struct tide_dead_letter_file *letters, uint64_t number)
+{
+    char name[TIDE_DEAD_LETTERS_NAME_MAX];
     struct stat st;
-    if (fstat(letters->fd, &st) != 0) {
-        return fail_errno(letters, "look at", err);
+    tide_dead_letters_name(number, name);
+    return fstatat(letters->dir_fd, name, &st, AT_SYMLINK_NOFOLLOW) == 0 ? (uint64_t)st.st_size : 0;
+}
+
+/* What comes again after a crash is among the newest: older files are not read. */
+static tide_status read_full_files(struct tide_dead_letter_file *letters, uint64_t size,
+                                   struct tide_error *err)
+{
+    TIDE_CLEANUP(tide_free_ptr) uint64_t *numbers = NULL;
+    size_t count = 0;
+    TIDE_TRY(tide_dead_letters_list(letters->dir_fd, letters->dir, &numbers, &count, err));
+    size_t first = count;
+    while (first > 0 && size < TIDE_DEAD_LETTER_RECALL_BYTES) {
+        size += size_of(letters, numbers[--first]);
     }
-    if (!S_ISREG(st.st_mode)) {
-        return tide_fail(err, TIDE_IO, "%s is not a regular file", letters->path);
+    for (size_t i = first; i < count; i++) {
+        TIDE_TRY(read_full_file(letters, numbers[i], err));
     }
-    TIDE_TRY(read_lines(letters, err));
-    return cut_torn_line(letters, err);
+    return TIDE_OK;
+}
+
+static tide_status sync_file(const struct tide_dead_letter_file *letters, struct tide_error *err)
+{
+    return fdatasync(letters->fd) == 0 ? TIDE_OK : fail_errno(letters, "sync", err);
+}
+
+static tide_status sync_dir(struct tide_dead_letter_file *letters, struct tide_error *err)
+{
+    if (fsync(letters->dir_fd) != 0) {
+        return tide_fail_retriable(err, TIDE_IO, "cannot sync directory %s: %s", letters->dir,
+                                   strerror(errno));
+    }
+    letters->is_dir_dirty = false;
+    return TIDE_OK;
+}
+
+/* What a process that was killed had not synced yet would else count as held from now on. */
+static tide_status adopt_existing(struct tide_dead_letter_file *letters, uint64_t size,
+                                  struct tide_error *err)
+{
+    TIDE_TRY(read_ids(letters, letters->fd, letters->path, size, &letters->length, err));
+    TIDE_TRY(leave_out_torn_line(letters, err));
+    letters->is_dirty = size > letters->length;
+    TIDE_TRY(cut_torn_line(letters, err));
+    TIDE_TRY(sync_file(letters, err));
+    return sync_dir(letters, err);
+}
+
+static tide_status open_files(struct tide_dead_letter_file *letters, struct tide_error *err)
+{
+    uint64_t size = 0;
+    TIDE_TRY(tide_dir_open(letters->dir, &letters->dir_fd, err));
+    TIDE_TRY(open_existing(letters, &size, err));
+    TIDE_TRY(read_full_files(letters, size, err));
+    return letters->fd < 0 ? TIDE_OK : adopt_existing(letters, size, err);
 }
 
 static void close_ptr(struct tide_dead_letter_file **letters)
@@ -94,23 +226,27 @@ static void close_ptr(struct tide_dead_letter_file **letters)
     tide_dead_letter_file_close(*letters);
 }
 
-tide_status tide_dead_letter_file_open(const char *dir, size_t record_bytes_max,
+tide_status tide_dead_letter_file_open(const char *dir,
+                                       const struct tide_dead_letter_limits *limits,
                                        const struct tide_position_kind *position_kind,
                                        struct tide_dead_letter_file **ret_letters,
                                        struct tide_error *err)
 {
-    struct tide_buf path = {0};
-    tide_buf_printf(&path, "%s/%s", dir, FILE_NAME);
+    TIDE_CLEANUP(tide_buf_done) struct tide_buf path = {0};
     TIDE_CLEANUP(close_ptr)
     struct tide_dead_letter_file *letters = tide_alloc(1, sizeof(*letters));
+    tide_buf_printf(&path, "%s/%s", dir, TIDE_DEAD_LETTERS_FILE);
     letters->path = tide_strndup(path.ptr, path.len);
     letters->dir = tide_strndup(dir, strlen(dir));
-    letters->record_bytes_max = record_bytes_max;
+    letters->limits = *limits;
     letters->position_kind = position_kind;
+    letters->dir_fd = -1;
     letters->fd = -1;
+    letters->is_dir_dirty = true; /* for all that is known: killed after a rename */
+    tide_dead_letter_ids_init(&letters->kept, TIDE_DEAD_LETTER_IDS_MAX);
+    tide_dead_letter_ids_init(&letters->skipped, TIDE_DEAD_LETTER_IDS_MAX);
     (void)pthread_mutex_init(&letters->mutex, NULL);
-    tide_buf_done(&path);
-    TIDE_TRY(open_existing(letters, err));
+    TIDE_TRY(open_files(letters, err));
     *ret_letters = letters;
     letters = NULL;
     return TIDE_OK;
@@ -120,7 +256,10 @@ void tide_dead_letter_file_close(struct tide_dead_letter_file *letters)
 {
     if (letters != NULL) {
         tide_fd_close(&letters->fd);
+        tide_fd_close(&letters->dir_fd);
         tide_buf_done(&letters->line);
+        tide_dead_letter_ids_done(&letters->kept);
+        tide_dead_letter_ids_done(&letters->skipped);
         (void)pthread_mutex_destroy(&letters->mutex);
         free(letters->dir);
         free(letters->path);
@@ -128,66 +267,91 @@ void tide_dead_letter_file_close(struct tide_dead_letter_file *letters)
     }
 }
 
-static void append_text(struct tide_buf *buf, tide_str key, tide_str text)
+static tide_status count_line(void *context, const struct tide_dead_letters_line *line,
+                              struct tide_error *err)
 {
-    tide_buf_append_char(buf, ',');
-    tide_json_append_key(buf, key);
-    tide_json_append_string(buf, text);
+    uint64_t *count = context;
+    (void)line;
+    (void)err;
+    ++*count;
+    return TIDE_OK;
 }
 
-static void append_number(struct tide_buf *buf, tide_str key, uint64_t number)
+static tide_status drop(struct tide_dead_letter_file *letters, uint64_t number,
+                        struct tide_error *err)
 {
-    tide_buf_append_char(buf, ',');
-    tide_json_append_key(buf, key);
-    tide_buf_append_u64(buf, number);
-}
-
-static void append_place(struct tide_buf *buf, const struct tide_dead_letter *letter,
-                         const struct tide_position_kind *kind)
-{
-    if (letter->has_seq) {
-        append_text(buf, TIDE_STR("snapshot_id"), tide_str_from(letter->snapshot_id));
-        append_number(buf, TIDE_STR("seq"), letter->seq);
-    } else if (letter->place.known) {
-        tide_buf_append_str(buf, TIDE_STR(",\"position\":"));
-        kind->write(letter->place.position, buf);
-        append_number(buf, TIDE_STR("index"), letter->place.index);
+    char name[TIDE_DEAD_LETTERS_NAME_MAX];
+    uint64_t count = 0;
+    uint64_t length = 0;
+    tide_dead_letters_name(number, name);
+    TIDE_CLEANUP(tide_fd_close) int fd = open_at(letters, name, O_RDONLY);
+    if (fd >= 0) { /* else it cannot be read, or somebody has just removed it */
+        TIDE_TRY(tide_dead_letters_each_line(fd, name, size_of(letters, number), 1, count_line,
+                                             &count, &length, err));
     }
-}
-
-/* The first bytes of the record: a text without half a character, or anything else. */
-static void append_record(struct tide_buf *buf, tide_str record, size_t bytes_max)
-{
-    tide_str kept = record.len > bytes_max ? tide_str_of(record.ptr, bytes_max) : record;
-    size_t valid = tide_str_utf8_valid_prefix(kept);
-    if (valid == kept.len || tide_str_is_utf8(record)) {
-        append_text(buf, TIDE_STR("record"), tide_str_of(kept.ptr, valid));
-        return;
+    if (unlinkat(letters->dir_fd, name, 0) != 0 && errno != ENOENT) {
+        return fail_named(letters, "remove", name, err);
     }
-    tide_buf_append_str(buf, TIDE_STR(",\"record_base64\":"));
-    tide_json_append_base64(buf, kept);
+    letters->is_dir_dirty = true;
+    atomic_fetch_add(&letters->dropped, count);
+    tide_log(TIDE_LOG_WARN, "dropped the %llu oldest dead letters with %s/%s to make room",
+             (unsigned long long)count, letters->dir, name);
+    return TIDE_OK;
 }
 
-static void append_letter(struct tide_buf *buf, const struct tide_dead_letter_file *letters,
-                          const struct tide_dead_letter *letter)
+static tide_status fail_full(const struct tide_dead_letter_file *letters, struct tide_error *err)
 {
-    char now[TIDE_RFC3339_MS_LEN + 1];
-    tide_rfc3339_ms(tide_clock_utc_us(), now);
-    tide_buf_append_char(buf, '{');
-    tide_json_append_key(buf, TIDE_STR("timestamp"));
-    tide_json_append_string(buf, tide_str_from(now));
-    append_text(buf, TIDE_STR("store"), letter->store);
-    append_text(buf, TIDE_STR("destination"), letter->destination);
-    append_text(buf, TIDE_STR("reason"), letter->reason);
-    append_place(buf, letter, letters->position_kind);
-    append_number(buf, TIDE_STR("bytes"), letter->bytes.len);
-    append_record(buf, letter->bytes, letters->record_bytes_max);
-    tide_buf_append_str(buf, TIDE_STR("}\n"));
+    return tide_fail(err, TIDE_INVALID,
+                     "the dead letters in %s have filled their %llu files of %llu bytes; look at "
+                     "them (`tidemark dead-letters list %s`) and remove the oldest files, or allow "
+                     "more dead_letters.files, or set dead_letters.when_full to drop_oldest",
+                     letters->dir, (unsigned long long)letters->limits.files,
+                     (unsigned long long)letters->limits.file_bytes, letters->dir);
 }
 
+/* Room for one more full file; the next number is that of the newest and one. */
+static tide_status make_room(struct tide_dead_letter_file *letters, uint64_t *ret_number,
+                             struct tide_error *err)
+{
+    TIDE_CLEANUP(tide_free_ptr) uint64_t *numbers = NULL;
+    size_t count = 0;
+    TIDE_TRY(tide_dead_letters_list(letters->dir_fd, letters->dir, &numbers, &count, err));
+    *ret_number = count == 0 ? 1 : numbers[count - 1] + 1;
+    if (*ret_number == 0) {
+        return tide_fail(err, TIDE_INVALID, "%s has a file of dead letters of the highest number",
+                         letters->dir);
+    }
+    if (count + 2 > letters->limits.files && letters->limits.when_full == TIDE_DEAD_LETTERS_STOP) {
+        return fail_full(letters, err);
+    }
+    for (size_t i = 0; count - i + 2 > letters->limits.files && i < count; i++) {
+        TIDE_TRY(drop(letters, numbers[i], err));
+    }
+    return TIDE_OK;
+}
+
+static tide_status rotate(struct tide_dead_letter_file *letters, struct tide_error *err)
+{
+    char name[TIDE_DEAD_LETTERS_NAME_MAX];
+    uint64_t number = 0;
+    TIDE_TRY(make_room(letters, &number, err));
+    tide_dead_letters_name(number, name);
+    if (renameat(letters->dir_fd, TIDE_DEAD_LETTERS_FILE, letters->dir_fd, name) != 0) {
+        return fail_errno(letters, "rename", err);
+    }
+    letters->is_dir_dirty = true;
+    tide_fd_close(&letters->fd);
+    letters->length = 0;
+    return TIDE_OK;
+}
+
+/* The name must not be given anew before the file that had it is safe under its number. */
 static tide_status make_file(struct tide_dead_letter_file *letters, struct tide_error *err)
 {
-    letters->fd = open(letters->path, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0600);
+    if (letters->is_dir_dirty) {
+        TIDE_TRY(sync_dir(letters, err));
+    }
+    letters->fd = open_at(letters, TIDE_DEAD_LETTERS_FILE, O_RDWR | O_CREAT | O_EXCL);
     return letters->fd >= 0 ? TIDE_OK : fail_errno(letters, "make", err);
 }
 
@@ -204,48 +368,99 @@ static tide_status write_line(struct tide_dead_letter_file *letters, struct tide
         }
         done += put > 0 ? (size_t)put : 0;
     }
-    return fdatasync(letters->fd) == 0 ? TIDE_OK : fail_errno(letters, "sync", err);
+    return sync_file(letters, err);
 }
 
-static tide_status put_locked(struct tide_dead_letter_file *letters,
-                              const struct tide_dead_letter *letter, struct tide_error *err)
+/* A file that somebody has taken away would take what is written to it from now on with it. */
+static tide_status check_in_place(struct tide_dead_letter_file *letters, struct tide_error *err)
+{
+    struct stat named;
+    struct stat opened;
+    uint64_t size = 0;
+    bool is_there =
+        fstatat(letters->dir_fd, TIDE_DEAD_LETTERS_FILE, &named, AT_SYMLINK_NOFOLLOW) == 0;
+    if (letters->fd >= 0 && is_there && fstat(letters->fd, &opened) == 0 &&
+        opened.st_dev == named.st_dev && opened.st_ino == named.st_ino) {
+        return TIDE_OK;
+    }
+    tide_fd_close(&letters->fd);
+    letters->length = 0;
+    letters->is_dirty = false;
+    TIDE_TRY(open_existing(letters, &size, err));
+    return letters->fd < 0 ? TIDE_OK : adopt_existing(letters, size, err);
+}
+
+static tide_status prepare_file(struct tide_dead_letter_file *letters, struct tide_error *err)
+{
+    TIDE_TRY(check_in_place(letters, err));
+    TIDE_TRY(cut_torn_line(letters, err));
+    if (letters->length > 0 && letters->length + letters->line.len > letters->limits.file_bytes) {
+        TIDE_TRY(rotate(letters, err));
+    }
+    return letters->fd < 0 ? make_file(letters, err) : TIDE_OK;
+}
+
+static tide_status put_new(struct tide_dead_letter_file *letters,
+                           const struct tide_dead_letter *letter, struct tide_dead_letter_id id,
+                           struct tide_error *err)
 {
     tide_buf_reset(&letters->line);
-    append_letter(&letters->line, letters, letter);
-    if (letters->fd < 0) {
-        TIDE_TRY(make_file(letters, err));
-    }
-    TIDE_TRY(cut_torn_line(letters, err));
+    tide_dead_letter_append(&letters->line, letter, id, tide_clock_utc_us(),
+                            (size_t)letters->limits.record_bytes, letters->position_kind);
+    TIDE_TRY(prepare_file(letters, err));
     TIDE_TRY(write_line(letters, err));
-    if (letters->length == 0 && tide_dir_sync(letters->dir, err) != TIDE_OK) {
-        err->retriable = true;
-        return err->status;
+    if (letters->length == 0) {
+        TIDE_TRY(sync_dir(letters, err));
     }
     letters->is_dirty = false;
     letters->length += letters->line.len;
+    tide_dead_letter_ids_add(&letters->kept, id);
     letters->count++;
     return TIDE_OK;
 }
 
-static tide_status put(void *context, const struct tide_dead_letter *letter, struct tide_error *err)
+static tide_status put(void *context, const struct tide_dead_letter *letter, bool *ret_is_new,
+                       struct tide_error *err)
 {
     struct tide_dead_letter_file *letters = context;
+    struct tide_dead_letter_id id = tide_dead_letter_id(letter);
+    tide_status status = TIDE_OK;
     tide_mutex_lock(&letters->mutex);
-    tide_status status = put_locked(letters, letter, err);
+    bool is_new = !tide_dead_letter_ids_has(&letters->kept, id);
+    if (is_new) {
+        status = put_new(letters, letter, id, err);
+    }
     if (status != TIDE_OK && letters->fd >= 0) {
         struct tide_error ignored; /* the next put tries again */
         (void)cut_torn_line(letters, &ignored);
     }
     tide_mutex_unlock(&letters->mutex);
-    return status;
+    TIDE_TRY(status);
+    *ret_is_new = is_new;
+    return TIDE_OK;
+}
+
+static void note_skipped(void *context, const struct tide_dead_letter *letter, bool *ret_is_new)
+{
+    struct tide_dead_letter_file *letters = context;
+    struct tide_dead_letter_id id = tide_dead_letter_id(letter);
+    tide_mutex_lock(&letters->mutex);
+    *ret_is_new = !tide_dead_letter_ids_has(&letters->skipped, id);
+    tide_dead_letter_ids_add(&letters->skipped, id);
+    tide_mutex_unlock(&letters->mutex);
 }
 
 struct tide_dead_letters tide_dead_letter_file_target(struct tide_dead_letter_file *letters)
 {
-    return (struct tide_dead_letters){.put = put, .context = letters};
+    return (struct tide_dead_letters){.put = put, .note_skipped = note_skipped, .context = letters};
 }
 
 uint64_t tide_dead_letter_file_count(const struct tide_dead_letter_file *letters)
 {
     return letters->count;
+}
+
+uint64_t tide_dead_letter_file_dropped(const struct tide_dead_letter_file *letters)
+{
+    return letters->dropped;
 }

@@ -13,6 +13,20 @@ static tide_str keep_str(struct tide_pipeline *pipeline, tide_str s)
     return tide_str_from(tide_arena_cstr(&pipeline->arena, s));
 }
 
+static struct tide_refused_policy copy_policy(struct tide_pipeline *pipeline,
+                                              const struct tide_refused_policy *policy)
+{
+    struct tide_refused_policy own = *policy;
+    struct tide_refused_rule *rules =
+        tide_arena_alloc(&pipeline->arena, policy->rule_count, sizeof(*rules));
+    for (size_t i = 0; i < policy->rule_count; i++) {
+        rules[i] = policy->rules[i];
+        rules[i].glob = keep_str(pipeline, policy->rules[i].glob);
+    }
+    own.rules = rules;
+    return own;
+}
+
 static void copy_options(struct tide_pipeline *pipeline,
                          const struct tide_pipeline_options *options)
 {
@@ -34,6 +48,7 @@ static void copy_options(struct tide_pipeline *pipeline,
         sinks[i] = options->sinks[i];
         sinks[i].name = keep_str(pipeline, options->sinks[i].name);
         sinks[i].place = keep_str(pipeline, options->sinks[i].place);
+        sinks[i].refused = copy_policy(pipeline, &options->sinks[i].refused);
     }
     own->sinks = sinks;
 }
@@ -171,10 +186,13 @@ tide_status tide_pipeline_save(void *context, tide_str json, enum tide_checkpoin
 
 static tide_status open_dead_letters(struct tide_pipeline *pipeline, struct tide_error *err)
 {
-    size_t bytes_max = pipeline->options.dead_letter_bytes_max;
-    return tide_dead_letter_file_open(
-        pipeline->options.state_dir, bytes_max > 0 ? bytes_max : TIDE_DEAD_LETTER_BYTES_DEFAULT,
-        pipeline->options.source_ops->position_kind, &pipeline->dead_letters, err);
+    struct tide_dead_letter_limits limits = pipeline->options.dead_letters;
+    if (limits.files == 0) {
+        limits = tide_dead_letter_limits_default();
+    }
+    return tide_dead_letter_file_open(pipeline->options.state_dir, &limits,
+                                      pipeline->options.source_ops->position_kind,
+                                      &pipeline->dead_letters, err);
 }
 
 static tide_status load_ingest(struct tide_pipeline *pipeline,
@@ -214,6 +232,7 @@ static tide_status open_parts(struct tide_pipeline *pipeline, struct tide_buf *n
     TIDE_TRY(open_source(pipeline, checkpoint, err));
     if (pipeline->found != TIDE_PIPELINE_LEFTOVER) {
         TIDE_TRY(list_tables(pipeline, err));
+        TIDE_TRY(tide_pipeline_note_rules(pipeline, notes, err));
         TIDE_TRY(open_dead_letters(pipeline, err));
         if (tide_pipeline_open_sinks(pipeline, notes, err) != TIDE_OK) {
             return was_found && checkpoint->is_closed

@@ -11,6 +11,7 @@
  */
 #pragma once
 
+#include "engine/dead_letters.h"
 #include "engine/ingest.h"
 #include "engine/sink_engine.h"
 #include "port/sink.h"
@@ -26,6 +27,7 @@ struct tide_pipeline_sink {
     enum tide_sink_existing existing;
     size_t record_bytes_max; /* 0: the pipeline's */
     bool may_detach;         /* rather than hold up the source past max_retained_bytes */
+    struct tide_refused_policy refused;
 };
 
 /* Everything is copied. */
@@ -44,7 +46,7 @@ struct tide_pipeline_options {
     tide_str name; /* used for a new pipeline, made unique; an old one keeps the name it has */
     struct tide_copy_options copy;
     size_t record_bytes_max;
-    size_t dead_letter_bytes_max; /* kept of a record that was too large; 0: the default */
+    struct tide_dead_letter_limits dead_letters; /* all 0: the defaults */
     bool is_one_shot; /* ends when all tables are copied and all changes until then are held */
     bool is_service;  /* a sink that fails is tried for ever, while others go on */
     uint64_t max_retained_bytes; /* of the source's log, before full lanes are detached; 0: any */

@@ -1,6 +1,7 @@
 #include "base/glob.h"
 #include "engine/pipeline.h"
 #include "engine/pipeline_state.h"
+#include "port/refusals.h"
 
 static const struct tide_held_snapshot *find_snapshot(const struct tide_sink_held *held,
                                                       const char *id)
@@ -110,6 +111,37 @@ tide_status tide_pipeline_check_names(const struct tide_pipeline *pipeline,
                              "table %.*s is not there, or cannot be copied; `tidemark check %.*s` "
                              "says why",
                              TIDE_STR_ARG(glob), TIDE_STR_ARG(pipeline->options.source_shown));
+        }
+    }
+    return TIDE_OK;
+}
+
+static bool rule_matches(const struct tide_refused_rule *rule,
+                         const struct tide_relation *const *tables, size_t count)
+{
+    const struct tide_refused_policy alone = {.rules = rule, .rule_count = 1};
+    for (size_t i = 0; i < count; i++) {
+        if (tide_refused_rule_of(&alone, tables[i]) != NULL) {
+            return true;
+        }
+    }
+    return false;
+}
+
+tide_status tide_pipeline_note_rules(const struct tide_pipeline *pipeline, struct tide_buf *notes,
+                                     struct tide_error *err)
+{
+    const struct tide_relation *const *tables = NULL;
+    size_t count = 0;
+    TIDE_TRY(pipeline->options.source_ops->tables(pipeline->source, &tables, &count, err));
+    for (size_t i = 0; i < pipeline->options.sink_count; i++) {
+        const struct tide_pipeline_sink *sink = &pipeline->options.sinks[i];
+        for (size_t r = 0; r < sink->refused.rule_count; r++) {
+            if (!rule_matches(&sink->refused.rules[r], tables, count)) {
+                tide_buf_printf(notes, "note: refused of sink %.*s: no table matches %.*s\n",
+                                TIDE_STR_ARG(sink->name),
+                                TIDE_STR_ARG(sink->refused.rules[r].glob));
+            }
         }
     }
     return TIDE_OK;

@@ -95,6 +95,18 @@ static tide_status check_all_copied(struct tide_pipeline *pipeline, struct tide_
     return TIDE_END;
 }
 
+/* Whether the message begins with the sink's name itself. */
+static bool names_sink(const struct tide_error *err, tide_str name)
+{
+    tide_str lead = TIDE_STR("sink ");
+    tide_str message = tide_str_from(err->message);
+    if (!tide_str_starts_with(message, lead)) {
+        return false;
+    }
+    message = tide_str_of(message.ptr + lead.len, message.len - lead.len);
+    return tide_str_starts_with(message, name) && message.ptr[name.len] == ' ';
+}
+
 tide_status tide_pipeline_poll(struct tide_pipeline *pipeline, struct tide_error *err)
 {
     if (atomic_load(&pipeline->has_ended)) {
@@ -107,7 +119,7 @@ tide_status tide_pipeline_poll(struct tide_pipeline *pipeline, struct tide_error
         tide_sink_engine_status(pipeline->ends[i].engine, &status);
         if (status.state == TIDE_SINK_FAILED) {
             *err = status.error;
-            return pipeline->end_count == 1
+            return pipeline->end_count == 1 || names_sink(err, pipeline->options.sinks[i].name)
                        ? err->status
                        : tide_fail_context(err, "sink %.*s",
                                            TIDE_STR_ARG(pipeline->options.sinks[i].name));

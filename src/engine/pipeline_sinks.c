@@ -60,6 +60,7 @@ static void new_engine(struct tide_pipeline_end *end, bool is_resumed, bool is_c
         .ops = sink->ops,
         .sink =
             {
+                .name = sink->name,
                 .place = sink->place,
                 .pipeline = tide_str_from(pipeline->name),
                 .identity = tide_str_from(pipeline->identity),
@@ -67,6 +68,7 @@ static void new_engine(struct tide_pipeline_end *end, bool is_resumed, bool is_c
                 .existing = sink->existing,
                 .is_resumed = is_resumed,
                 .record_bytes_max = bytes_max > 0 ? bytes_max : pipeline->options.record_bytes_max,
+                .refused = sink->refused,
                 .dead_letters = tide_dead_letter_file_target(pipeline->dead_letters),
             },
         .stream = pipeline->stream,

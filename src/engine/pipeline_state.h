@@ -1,7 +1,6 @@
 /* What the files of the pipeline share. Nobody else includes this. */
 #pragma once
 
-#include "engine/dead_letters.h"
 #include "engine/ingest_report.h"
 #include "engine/pipeline.h"
 #include "engine/state.h"
@@ -78,6 +77,10 @@ tide_status tide_pipeline_check_held(const struct tide_pipeline *pipeline,
 tide_status tide_pipeline_check_names(const struct tide_pipeline *pipeline,
                                       const struct tide_relation *const *tables,
                                       struct tide_error *err);
+
+/** Rules of `refused` that are of no table: a mistyped name would go unnoticed. */
+tide_status tide_pipeline_note_rules(const struct tide_pipeline *pipeline, struct tide_buf *notes,
+                                     struct tide_error *err);
 
 /** Tables that came, or were chosen, after the pipeline began: named, and marked as left out. */
 void tide_pipeline_note_left_out(struct tide_pipeline *pipeline, struct tide_buf *notes);

@@ -90,6 +90,8 @@ void tide_sink_counts_add(struct tide_sink_counts *sum, const struct tide_sink_c
     sum->stubs += more->stubs;
     sum->changes += more->changes;
     sum->bytes += more->bytes;
+    sum->dead_letters += more->dead_letters;
+    sum->skipped += more->skipped;
 }
 
 /* Once opened, the target holds what we acknowledged: it is gone on with, never replaced. */
@@ -149,8 +151,8 @@ static enum outcome sink_error(const struct tide_sink_engine *engine, const stru
     bool is_lasting = err->status == TIDE_INVALID || err->status == TIDE_STALE ||
                       err->status == TIDE_CORRUPT || err->status == TIDE_UNSUPPORTED ||
                       err->status == TIDE_CLOSED || err->status == TIDE_IO;
-    return is_lasting && !err->retriable && !engine->options.keeps_trying ? OUTCOME_FAILED
-                                                                          : OUTCOME_ERROR;
+    bool keeps_trying = engine->options.keeps_trying && !err->is_final;
+    return is_lasting && !err->retriable && !keeps_trying ? OUTCOME_FAILED : OUTCOME_ERROR;
 }
 
 static enum outcome stream_outcome(const struct tide_sink_engine *engine, tide_status status,

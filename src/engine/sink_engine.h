@@ -14,7 +14,7 @@
  * from one error to the next, and starts over after a run without an error of `good_run_us`.
  * A not retriable error TIDE_INVALID, TIDE_STALE, TIDE_CORRUPT or TIDE_UNSUPPORTED would come
  * again: the sink has failed for good, and its lane is left as it is. With `keeps_trying` it waits
- * like after any other, since people may mend it meanwhile.
+ * like after any other, since people may mend it meanwhile; but for an error that is final.
  *
  * Paused, the sink is closed and its lane is left as it is, until it is resumed.
  *

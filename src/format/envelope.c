@@ -138,16 +138,27 @@ void tide_envelope_rows_done(struct tide_envelope_rows *rows)
     *rows = (struct tide_envelope_rows){0};
 }
 
-/* The row's key as a string that holds a JSON array. Stubs are rare: this may allocate. */
+/* Stubs are rare: this may allocate. */
+void tide_envelope_append_row_key(struct tide_buf *buf, const struct tide_relation *relation,
+                                  const struct tide_value *row)
+{
+    size_t start = buf->len;
+    TIDE_CLEANUP(tide_free_ptr)
+    struct tide_value *key = tide_alloc(relation->key_count, sizeof(*key));
+    tide_relation_key_of(relation, row, key);
+    tide_record_append_row_key(buf, relation, key);
+    if (buf->len == start + 2) { /* "[]": no key column has a value in this row */
+        buf->len = start;
+    }
+}
+
+/* A string that holds the JSON array. */
 static void append_row_key(struct tide_buf *buf, const struct tide_relation *relation,
                            const struct tide_value *row)
 {
     TIDE_CLEANUP(tide_buf_done) struct tide_buf array = {0};
-    TIDE_CLEANUP(tide_free_ptr)
-    struct tide_value *key = tide_alloc(relation->key_count, sizeof(*key));
-    tide_relation_key_of(relation, row, key);
-    tide_record_append_row_key(&array, relation, key);
-    if (array.len > 2) { /* "[]": no key column has a value in this row */
+    tide_envelope_append_row_key(&array, relation, row);
+    if (array.len > 0) {
         append_literal(buf, ",\"row_key\":");
         tide_json_append_string(buf, tide_buf_str(&array));
     }
@@ -159,9 +170,7 @@ static void append_stub(struct tide_buf *buf, const struct tide_snapshot_part *p
     append_head(buf, "oversize", part);
     tide_buf_append_u64(buf, part->first_seq + index);
     append_number(buf, ",\"bytes\":", record_len);
-    if (part->relation->key_count > 0) {
-        append_row_key(buf, part->relation, part->rows[index]);
-    }
+    append_row_key(buf, part->relation, part->rows[index]);
     append_number_unless_zero(buf, ",\"attempt\":", part->head.attempt);
     tide_buf_append_char(buf, '}');
 }

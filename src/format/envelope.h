@@ -31,6 +31,11 @@ void tide_envelope_rows_init(struct tide_envelope_rows *rows,
                              const struct tide_envelope_options *options,
                              const struct tide_snapshot_part *part);
 
+/** Appends the row's key as a stub's row_key has it, `[…]`; nothing when no key column has a value.
+ */
+void tide_envelope_append_row_key(struct tide_buf *buf, const struct tide_relation *relation,
+                                  const struct tide_value *row);
+
 /** For TIDE_CLEANUP too. */
 void tide_envelope_rows_done(struct tide_envelope_rows *rows);
 

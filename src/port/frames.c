@@ -10,9 +10,8 @@ void tide_frames_init(struct tide_frames *frames, const struct tide_sink_options
         .envelope = {.position_kind = options->position_kind,
                      .record_bytes_max = options->record_bytes_max,
                      .incarnation = options->incarnation},
-        .dead_letters = options->dead_letters,
-        .destination = destination,
     };
+    tide_refusals_init(&frames->refusals, options, destination);
 }
 
 void tide_frames_done(struct tide_frames *frames)
@@ -69,7 +68,6 @@ static size_t append_snapshot_frame(struct tide_frames *frames, struct tide_buf 
     } else if (is_row(frames)) {
         tide_envelope_rows_append(buf, &frames->prepared, frames->at - 1, &oversize,
                                   &frames->record);
-        count(oversize == 0 ? &frames->rows : &frames->stubs, 1);
     } else {
         tide_envelope_append_end(buf, &frames->envelope, part);
     }
@@ -81,37 +79,31 @@ static size_t append_change_frame(struct tide_frames *frames, struct tide_buf *b
     size_t oversize = 0;
     tide_envelope_append_change(buf, &frames->envelope, &frames->batch->changes[frames->at],
                                 &oversize, &frames->record);
-    count(&frames->changes, 1);
     return oversize;
 }
 
-static tide_status put_dead_letter(struct tide_frames *frames, size_t oversize,
-                                   struct tide_error *err)
+static tide_status refuse(struct tide_frames *frames, size_t oversize, struct tide_error *err)
 {
     const struct tide_batch *batch = frames->batch;
-    const struct tide_snapshot_part *part = batch->snapshot;
     char reason[80];
     int len = snprintf(reason, sizeof(reason), "%zu bytes, limit %zu", oversize,
                        frames->envelope.record_bytes_max);
-    struct tide_dead_letter letter = {
-        .store = tide_frames_peek(frames)->store,
-        .destination = frames->destination,
-        .reason = {reason, (size_t)len},
-        .bytes = tide_buf_str(&frames->record),
-    };
-    if (part != NULL) {
-        letter.has_seq = true;
-        letter.seq = part->first_seq + (frames->at - 1);
-        memcpy(letter.snapshot_id, part->head.id, sizeof(letter.snapshot_id));
-    } else {
-        letter.place = batch->changes[frames->at].place;
+    struct tide_refused_record record = {.bytes = tide_buf_str(&frames->record),
+                                         .reason = {reason, (size_t)len}};
+    return batch->snapshot != NULL
+               ? tide_refusals_take_row(&frames->refusals, batch->snapshot, frames->at - 1, &record,
+                                        err)
+               : tide_refusals_take_change(&frames->refusals, &batch->changes[frames->at], &record,
+                                           err);
+}
+
+static void count_frame(struct tide_frames *frames, bool is_stub)
+{
+    if (frames->batch->snapshot == NULL) {
+        count(&frames->changes, 1);
+    } else if (is_row(frames)) {
+        count(is_stub ? &frames->stubs : &frames->rows, 1);
     }
-    if (frames->dead_letters.put == NULL) {
-        return tide_fail(err, TIDE_INVALID,
-                         "a record of %.*s has %s, and there are no dead letters to keep it in",
-                         TIDE_STR_ARG(letter.store), reason);
-    }
-    return frames->dead_letters.put(frames->dead_letters.context, &letter, err);
 }
 
 /* Raw line ends can only be white space between the tokens of an embedded JSON value. */
@@ -132,13 +124,14 @@ tide_status tide_frames_append(struct tide_frames *frames, struct tide_buf *buf,
     size_t oversize = frames->batch->snapshot != NULL ? append_snapshot_frame(frames, buf)
                                                       : append_change_frame(frames, buf);
     if (TIDE_UNLIKELY(oversize > 0)) {
-        tide_status status = put_dead_letter(frames, oversize, err);
+        tide_status status = refuse(frames, oversize, err);
         tide_buf_done(&frames->record); /* rare and large: not worth keeping */
         if (status != TIDE_OK) {
             buf->len = before;
             return status;
         }
     }
+    count_frame(frames, oversize > 0);
     TIDE_ASSERT(buf->len > before);
     flatten(buf->ptr + before, buf->len - before, '\n');
     flatten(buf->ptr + before, buf->len - before, '\r');
@@ -156,4 +149,5 @@ void tide_frames_counts(const struct tide_frames *frames, struct tide_sink_count
         .changes = atomic_load_explicit(&frames->changes, memory_order_relaxed),
         .bytes = atomic_load_explicit(&frames->bytes, memory_order_relaxed),
     };
+    tide_refusals_counts(&frames->refusals, ret_counts);
 }

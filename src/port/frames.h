@@ -1,6 +1,6 @@
 /*
  * What sinks that write frames share: a batch as the frames that a sink takes one after the other,
- * each a line, with oversize records put to the dead letters before their stub exists.
+ * each a line, with oversize records refused (port/refusals.h) before their stub exists.
  *
  *     tide_frames_start(&frames, batch, first_change);
  *     while ((relation = tide_frames_peek(&frames)) != NULL) {
@@ -14,6 +14,7 @@
 #include "base/buf.h"
 #include "base/status.h"
 #include "format/envelope.h"
+#include "port/refusals.h"
 #include "port/sink.h"
 
 #include <stdatomic.h>
@@ -22,8 +23,7 @@
 
 struct tide_frames {
     struct tide_envelope_options envelope;
-    struct tide_dead_letters dead_letters;
-    tide_str destination; /* for dead letters; borrowed */
+    struct tide_refusals refusals;
     /* private */
     struct tide_envelope_rows prepared; /* of the snapshot part under way */
     struct tide_buf record;             /* of the oversize row under way */
@@ -36,7 +36,7 @@ struct tide_frames {
     _Atomic uint64_t bytes;
 };
 
-/** Takes what it needs of `options`; `destination` must stay. */
+/** Takes what it needs of `options`; `destination`, as a user writes it, must stay. */
 void tide_frames_init(struct tide_frames *frames, const struct tide_sink_options *options,
                       tide_str destination);
 void tide_frames_done(struct tide_frames *frames);
@@ -49,9 +49,9 @@ void tide_frames_start(struct tide_frames *frames, const struct tide_batch *batc
 const struct tide_relation *tide_frames_peek(const struct tide_frames *frames);
 
 /**
- * Appends the next frame and a line end; line ends inside it become spaces. An oversize record is
- * a dead letter, confirmed, before the frame is there. Errors: those of the dead letters,
- * TIDE_INVALID where there are none; nothing is appended then.
+ * Appends the next frame and a line end; line ends inside it become spaces. What becomes of an
+ * oversize record is done, its dead letter held, before the frame is there. Errors: those of
+ * port/refusals.h; nothing is appended then.
  */
 tide_status tide_frames_append(struct tide_frames *frames, struct tide_buf *buf,
                                struct tide_error *err);

@@ -6,6 +6,7 @@
 
 #include "base/buf.h"
 #include "base/status.h"
+#include "format/dead_letter.h"
 #include "model/batch.h"
 
 #include <stdbool.h>
@@ -15,23 +16,33 @@
 struct tide_findings; /* port/source.h */
 struct tide_sink;
 
-/* A record that a sink could not take as it is; kept beside the pipeline's state. Borrowed for the
- * call. */
-struct tide_dead_letter {
-    tide_str store;
-    tide_str destination; /* where it would have gone, as a user writes it */
-    tide_str reason;      /* e.g. "921700 bytes, limit 921600" */
-    tide_str bytes;       /* the record as the sink would have written it, whole */
-    bool has_seq;         /* a snapshot row's number; else a change's place */
-    uint64_t seq;
-    char snapshot_id[TIDE_UUID_LEN + 1]; /* empty for a change */
-    struct tide_place place;
+/* What becomes of a record that a sink cannot take as it is. In its place a stub is written, a
+ * change without its record, so that counts and chains hold; but for STOP. */
+enum tide_refused {
+    TIDE_REFUSED_DEAD_LETTER, /* it is kept, then the stub is written */
+    TIDE_REFUSED_STOP,        /* nothing of it is written, and the sink has failed */
+    TIDE_REFUSED_SKIP,        /* it is counted */
 };
 
-/* Where a sink puts dead letters. `put` returns once it is held; failing aborts the batch. */
+struct tide_refused_rule {
+    tide_str glob; /* of tables: `name` or `schema.name` */
+    enum tide_refused action;
+};
+
+struct tide_refused_policy {
+    const struct tide_refused_rule *rules; /* the first that matches counts */
+    size_t rule_count;
+    enum tide_refused otherwise;
+};
+
+/* Where a sink puts records that it could not take. Both may be called again with the same one, as
+ * a batch may be delivered again: `ret_is_new` says whether it was the first time. */
 struct tide_dead_letters {
-    tide_status (*put)(void *context, const struct tide_dead_letter *letter,
+    /** Returns once the letter is held; failing aborts the batch. */
+    tide_status (*put)(void *context, const struct tide_dead_letter *letter, bool *ret_is_new,
                        struct tide_error *err);
+    /** Keeps nothing of it. */
+    void (*note_skipped)(void *context, const struct tide_dead_letter *letter, bool *ret_is_new);
     void *context;
 };
 
@@ -42,6 +53,7 @@ enum tide_sink_existing {
 };
 
 struct tide_sink_options {
+    tide_str name;     /* the sink's in the pipeline */
     tide_str place;    /* the URL without its scheme */
     tide_str pipeline; /* whose copy it is */
     tide_str identity; /* JSON that names the source; what a sink holds of another one stops it */
@@ -52,6 +64,7 @@ struct tide_sink_options {
     bool is_resumed;
     size_t record_bytes_max;
     uint32_t incarnation; /* how often the source's log started over; in change frames */
+    struct tide_refused_policy refused;
     struct tide_dead_letters dead_letters;
 };
 
@@ -79,6 +92,9 @@ struct tide_sink_counts {
     uint64_t stubs;
     uint64_t changes;
     uint64_t bytes;
+    /* of records that were not taken, each once, however often it was delivered */
+    uint64_t dead_letters;
+    uint64_t skipped;
 };
 
 struct tide_sink_ops {
@@ -86,10 +102,11 @@ struct tide_sink_ops {
 
     /**
      * Makes the target ready to be written to: what an interrupted run left beyond what it had
-     * acknowledged is cut away. `options` is copied, but for identity's and dead letters' targets.
-     * Errors: TIDE_INVALID something is there that is not ours; TIDE_IO; TIDE_STALE another
-     * source's. TIDE_IO is marked retriable, here and below, when it may pass by itself: the sink
-     * is then opened again after a while; else it has failed for good.
+     * acknowledged is cut away. `options` is copied, but for what its name, identity, rules and
+     * dead letters point to, which stays until close. Errors: TIDE_INVALID something is there that
+     * is not ours; TIDE_IO; TIDE_STALE another source's. TIDE_IO is marked retriable, here and
+     * below, when it may pass by itself: the sink is then opened again after a while; else it has
+     * failed for good.
      */
     tide_status (*open)(const struct tide_sink_options *options, struct tide_sink **ret_sink,
                         struct tide_error *err);

@@ -344,7 +344,7 @@ def test_limits_of_a_sink_are_its_own(run, start, database, tmp_path):
         db.execute("INSERT INTO products VALUES (99999, 'x', ?, 1, 1, NULL)", ("long " * 1000,))
     configure(tmp_path, {"all": "file:all.ndjson",
                          "small": "{place: file:small.ndjson, max_record_bytes: 2000}"},
-              more="dead_letters: {max_bytes: 100}\ntables: [products]\n")
+              more="dead_letters: {record_bytes: 100}\ntables: [products]\n")
     process = start("run", "shop.yaml")
     wait_for_ends(process, tmp_path, ["file:all.ndjson", "file:small.ndjson"], 1)
     process.interrupt().check()

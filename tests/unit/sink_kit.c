@@ -267,7 +267,7 @@ bool kit_exists(const char *path)
 }
 
 static tide_status put_letter(void *context, const struct tide_dead_letter *letter,
-                              struct tide_error *err)
+                              bool *ret_is_new, struct tide_error *err)
 {
     struct kit_letters *letters = context;
     if (letters->fails) {
@@ -277,10 +277,19 @@ static tide_status put_letter(void *context, const struct tide_dead_letter *lett
         &letters->text, "%.*s|%.*s|%.*s|%zu|%llu\n", TIDE_STR_ARG(letter->store),
         TIDE_STR_ARG(letter->destination), TIDE_STR_ARG(letter->reason), letter->bytes.len,
         (unsigned long long)(letter->has_seq ? letter->seq : letter->place.position.lo));
+    *ret_is_new = !letters->knows_all;
     return TIDE_OK;
+}
+
+static void note_skipped(void *context, const struct tide_dead_letter *letter, bool *ret_is_new)
+{
+    const struct kit_letters *letters = context;
+    (void)letter;
+    *ret_is_new = !letters->knows_all;
 }
 
 struct tide_dead_letters kit_letters_target(struct kit_letters *letters)
 {
-    return (struct tide_dead_letters){.put = put_letter, .context = letters};
+    return (struct tide_dead_letters){
+        .put = put_letter, .note_skipped = note_skipped, .context = letters};
 }

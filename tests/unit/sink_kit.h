@@ -65,6 +65,7 @@ void kit_remove(const char *path);
 struct kit_letters {
     struct tide_buf text;
     bool fails;
+    bool knows_all; /* every one was there before */
 };
 
 struct tide_dead_letters kit_letters_target(struct kit_letters *letters);

@@ -47,7 +47,12 @@ static void parse_smallest_file_has_defaults(void **state)
     assert_int_equal(config.lane_bytes, TIDE_LANE_BYTES_DEFAULT);
     assert_int_equal(config.record_bytes, TIDE_RECORD_BYTES_DEFAULT);
     assert_int_equal(config.memory_bytes, TIDE_MEMORY_BYTES_DEFAULT);
-    assert_int_equal(config.dead_letter_bytes, TIDE_DEAD_LETTER_BYTES_DEFAULT);
+    assert_int_equal(config.dead_letters.record_bytes, TIDE_DEAD_LETTER_BYTES_DEFAULT);
+    assert_int_equal(config.dead_letters.file_bytes, TIDE_DEAD_LETTER_FILE_BYTES_DEFAULT);
+    assert_int_equal(config.dead_letters.files, TIDE_DEAD_LETTER_FILES_DEFAULT);
+    assert_int_equal(config.dead_letters.when_full, TIDE_DEAD_LETTERS_STOP);
+    assert_int_equal(config.sinks[0].refused.otherwise, TIDE_REFUSED_DEAD_LETTER);
+    assert_int_equal(config.sinks[0].refused.rule_count, 0);
     assert_false(config.writes_standard_output);
 }
 
@@ -62,8 +67,10 @@ static void parse_takes_every_key(void **state)
                              "  place: postgres://ann:pw@db/shop\n"
                              "  tables: [orders, log_*]\n"
                              "sinks:\n"
-                             "  one: {place: file:d/, existing: append, max_record_bytes: 2048}\n"
-                             "  two: {place: file:e, existing: overwrite}\n"
+                             "  one: {place: file:d/, existing: append, max_record_bytes: 2048,\n"
+                             "    refused: {default: skip, tables: {'o*': stop, log_*: "
+                             "dead_letter}}}\n"
+                             "  two: {place: file:e, existing: overwrite, refused: stop}\n"
                              "  three: '-'\n"
                              "  four: 'null:'\n"
                              "  five: 'null:'\n"
@@ -71,7 +78,8 @@ static void parse_takes_every_key(void **state)
                              "stream: {lane_items: 3, lane_bytes: 65536}\n"
                              "limits: {record_bytes: 1024, memory_bytes: 1048576}\n"
                              "state: /var/lib/tidemark\n"
-                             "dead_letters: {max_bytes: 10}\n");
+                             "dead_letters: {record_bytes: 10, file_bytes: 65536, files: 2, "
+                             "when_full: drop_oldest}\n");
     must(tide_config_parse("a.yaml", yaml, &config, &mistakes, &err), &mistakes);
     expect_text(config.name, "shop-1.eu");
     expect_text(config.source_place, "postgres://ann:pw@db/shop");
@@ -91,11 +99,23 @@ static void parse_takes_every_key(void **state)
     assert_int_equal(options.copy.chunk_rows_max, 7);
     assert_int_equal(options.copy.memory_bytes_max, 1048576);
     assert_int_equal(options.record_bytes_max, 1024);
-    assert_int_equal(options.dead_letter_bytes_max, 10);
+    assert_int_equal(options.dead_letters.record_bytes, 10);
+    assert_int_equal(options.dead_letters.file_bytes, 65536);
+    assert_int_equal(options.dead_letters.files, 2);
+    assert_int_equal(options.dead_letters.when_full, TIDE_DEAD_LETTERS_DROP_OLDEST);
+    assert_int_equal(options.sinks[0].refused.otherwise, TIDE_REFUSED_SKIP);
+    assert_int_equal(options.sinks[0].refused.rule_count, 2);
+    expect_text(options.sinks[0].refused.rules[0].glob, "o*");
+    assert_int_equal(options.sinks[0].refused.rules[0].action, TIDE_REFUSED_STOP);
+    expect_text(options.sinks[0].refused.rules[1].glob, "log_*");
+    assert_int_equal(options.sinks[0].refused.rules[1].action, TIDE_REFUSED_DEAD_LETTER);
+    assert_int_equal(options.sinks[1].refused.otherwise, TIDE_REFUSED_STOP);
     assert_int_equal(options.sink_count, 5);
     assert_false(options.is_one_shot);
     expect_text(options.connection, "shop");
 }
+
+#define SINK "name: a\nsource: sqlite:a.db\nsinks:\n  s: "
 
 /* Each file and all that is said of it. */
 static const struct {
@@ -146,8 +166,27 @@ static const struct {
     {OK "limits: {record_bytes: 1, memory_bytes: 1}\n",
      "a.yaml:4:24: record_bytes takes a number from 1024 to 2147483648, not \"1\"\n"
      "a.yaml:4:41: memory_bytes takes a number from 1048576 to 1099511627776, not \"1\"\n"},
-    {OK "dead_letters: {max_bytes: 0}\n",
-     "a.yaml:4:27: max_bytes takes a number from 1 to 2147483648, not \"0\"\n"},
+    {OK "dead_letters: {record_bytes: 0, file_bytes: 9, files: 1, when_full: drop}\n",
+     "a.yaml:4:30: record_bytes takes a number from 1 to 33554432, not \"0\"\n"
+     "a.yaml:4:45: file_bytes takes a number from 65536 to 1099511627776, not \"9\"\n"
+     "a.yaml:4:55: files takes a number from 2 to 10000, not \"1\"\n"
+     "a.yaml:4:69: when_full takes stop or drop_oldest, not \"drop\"\n"},
+    {SINK "{place: file:o, refused: never}\n",
+     "a.yaml:4:31: refused takes dead_letter, stop or skip, not \"never\"\n"},
+    {SINK "{place: file:o, refused: [stop]}\n",
+     "a.yaml:4:31: refused takes dead_letter, stop or skip, not a list\n"},
+    {SINK "{place: file:o, refused: {stop: orders}}\n",
+     "a.yaml:4:32: refused has no key \"stop\"; it has default, tables\n"},
+    {SINK "{place: file:o, refused: {default: drop, tables: [a]}}\n",
+     "a.yaml:4:41: default takes dead_letter, stop or skip, not \"drop\"\n"
+     "a.yaml:4:55: tables takes globs and what to do, e.g. {orders: stop, log_*: skip}, not a "
+     "list\n"},
+    {SINK "{place: file:o, refused: {tables: {}}}\n",
+     "a.yaml:4:40: tables is empty; leave it out to treat all tables alike\n"},
+    {SINK "{place: file:o, refused: {tables: {a: skip, '': skip, b: stap, a: stop}}}\n",
+     "a.yaml:4:50: refused takes globs of tables, e.g. orders or log_*, not \"\"\n"
+     "a.yaml:4:63: b takes dead_letter, stop or skip, not \"stap\"\n"
+     "a.yaml:4:69: \"a\" is there twice; line 4 has it too\n"},
     {OK "tables: []\n", "a.yaml:4:9: tables is empty; leave it out to copy all tables\n"},
     {OK "tables: [{a: b}, c]\n",
      "a.yaml:4:10: tables takes globs of tables, e.g. [orders, log_*], not keys\n"},
@@ -188,13 +227,13 @@ static const struct {
     {"name: a\nsource: sqlite:a\nsinks:\n  s: fiel:o\n  t:\n  u: [file:o]\n",
      "a.yaml:4:6: s: \"fiel:o\" names no sink; write file:PATH, file:DIR/, null: or -\n"
      "a.yaml:5:5: t takes a place, e.g. file:out.ndjson, or keys (place, existing, "
-     "max_record_bytes), not nothing\n"
+     "max_record_bytes, refused), not nothing\n"
      "a.yaml:6:6: u takes a place, e.g. file:out.ndjson, or keys (place, existing, "
-     "max_record_bytes), not a list\n"},
+     "max_record_bytes, refused), not a list\n"},
     {"name: a\nsource: sqlite:a\nsinks:\n  s: {place: file:o, existing: appendd, bytes: 1}\n",
      "a.yaml:4:32: existing takes refuse, append or overwrite, not \"appendd\"\n"
      "a.yaml:4:41: s has no key \"bytes\"; it has place, existing, when_behind, "
-     "max_record_bytes\n"},
+     "max_record_bytes, refused\n"},
     {"name: a\nsource: sqlite:a\nsinks:\n  s: {existing: append}\n",
      "a.yaml:4:6: a sink has no place; add e.g. place: file:out.ndjson\n"},
     {"name: a\nsource: ${TIDE_TEST_UNSET}\nsinks: {s: 'file:${'}\n",

@@ -25,7 +25,16 @@ struct shadow {
     size_t len;
 };
 
+/* A file that was given a new name, which no other had; its directory is not synced yet. Either
+ * name is there after the power went, never none. */
+struct move {
+    bool is_pending;
+    char from[PATH_MAX];
+    char to[PATH_MAX];
+};
+
 static struct wrapped_plan plan;
+static struct move move;
 static bool is_armed;
 static unsigned steps;
 static struct shadow shadows[FILES_MAX];
@@ -124,6 +133,7 @@ static void file_synced(const char *path)
 
 static void dir_synced(const char *dir)
 {
+    move.is_pending = move.is_pending && !is_in(move.to, dir);
     for (size_t i = 0; i < shadow_count; i++) {
         struct shadow *shadow = &shadows[i];
         if (!is_in(shadow->path, dir)) {
@@ -228,8 +238,28 @@ static bool is_last_step(void)
     return is_armed && ++steps == plan.die_at;
 }
 
+static void lose_move(void)
+{
+    struct shadow *from = shadow_of(move.from);
+    struct shadow *to = shadow_of(move.to);
+    to->is_renamed = false;
+    if (random_below(2) == 0) {
+        (void)__real_renameat(AT_FDCWD, move.to, AT_FDCWD, move.from);
+        return;
+    }
+    to->has_entry = true;
+    to->bytes = from->bytes;
+    to->len = from->len;
+    from->has_entry = false;
+    from->bytes = NULL;
+    from->len = 0;
+}
+
 static void die(void)
 {
+    if (plan.cuts_power && move.is_pending) {
+        lose_move();
+    }
     for (size_t i = 0; plan.cuts_power && i < shadow_count; i++) {
         lose_unsynced(&shadows[i]);
     }
@@ -307,20 +337,34 @@ int __wrap_fdatasync(int fd)
     return rc;
 }
 
+static void full_path(int dir_fd, const char *name, char ret_path[PATH_MAX])
+{
+    char dir[PATH_MAX];
+    path_of(dir_fd, dir);
+    if (snprintf(ret_path, PATH_MAX, "%s/%s", dir, name) >= PATH_MAX) {
+        abort();
+    }
+}
+
 int __wrap_renameat(int from_fd, const char *from, int to_fd, const char *to)
 {
     if (is_last_step()) {
         die();
     }
+    struct stat st;
+    bool was_there = fstatat(to_fd, to, &st, AT_SYMLINK_NOFOLLOW) == 0;
     int rc = __real_renameat(from_fd, from, to_fd, to);
     if (rc == 0 && is_armed) {
         char path[PATH_MAX];
-        char dir[PATH_MAX];
-        path_of(to_fd, dir);
-        if (snprintf(path, sizeof(path), "%s/%s", dir, to) >= (int)sizeof(path)) {
-            abort();
-        }
+        char old_path[PATH_MAX];
+        full_path(to_fd, to, path);
+        full_path(from_fd, from, old_path);
         shadow_of(path)->is_renamed = true;
+        if (!was_there && shadow_of(old_path)->has_entry) {
+            move.is_pending = true;
+            (void)snprintf(move.from, sizeof(move.from), "%s", old_path);
+            (void)snprintf(move.to, sizeof(move.to), "%s", path);
+        }
     }
     return rc;
 }
