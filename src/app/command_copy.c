@@ -18,6 +18,7 @@ enum option_key {
     OPTION_CHUNK_ROWS,
     OPTION_STATE,
     OPTION_RECORD_BYTES,
+    OPTION_MEMORY,
 };
 
 struct copy_command {
@@ -31,6 +32,7 @@ struct copy_command {
     enum tide_sink_existing existing;
     uint64_t chunk_rows;
     uint64_t record_bytes;
+    uint64_t memory_bytes;
 };
 
 static const struct argp_option option_table[] = {
@@ -43,6 +45,8 @@ static const struct argp_option option_table[] = {
     {"chunk-rows", OPTION_CHUNK_ROWS, "N", 0, "rows read at once (default 25000)", 0},
     {"max-record-bytes", OPTION_RECORD_BYTES, "N", 0,
      "longer records become stubs, kept as dead letters (default 921600)", 0},
+    {"memory", OPTION_MEMORY, "BYTES", 0,
+     "for all that is held at once, from 8388608 (default 50331648)", 0},
     {"quiet", 'q', NULL, 0, "no progress", 0},
     {0},
 };
@@ -110,6 +114,10 @@ static error_t parse_option(int key, char *arg, struct argp_state *state)
         command->record_bytes = number_within(arg, TIDE_RECORD_BYTES_MIN, TIDE_RECORD_BYTES_MAX,
                                               "--max-record-bytes", state);
         return 0;
+    case OPTION_MEMORY:
+        command->memory_bytes =
+            number_within(arg, TIDE_MEMORY_BYTES_MIN, TIDE_MEMORY_BYTES_MAX, "--memory", state);
+        return 0;
     case ARGP_KEY_ARG:
         return parse_argument(command, arg, state);
     case ARGP_KEY_END:
@@ -153,9 +161,8 @@ static tide_status run(const struct copy_command *command, struct tide_copy_repo
         .sink_count = 1,
         .state_dir = report->state_dir,
         .name = tide_connection_name(source_place),
-        .copy = {.chunk_rows_max = command->chunk_rows,
-                 .chunk_bytes_max = TIDE_CHUNK_BYTES_DEFAULT,
-                 .memory_bytes_max = TIDE_MEMORY_BYTES_DEFAULT},
+        .copy = {.chunk_rows_max = command->chunk_rows},
+        .memory_bytes = command->memory_bytes,
         .record_bytes_max = command->record_bytes,
         .is_one_shot = !command->is_following,
     };
@@ -166,7 +173,8 @@ static tide_status run(const struct copy_command *command, struct tide_copy_repo
 int tide_command_copy(int argc, char **argv)
 {
     struct copy_command command = {.chunk_rows = TIDE_CHUNK_ROWS_DEFAULT,
-                                   .record_bytes = TIDE_RECORD_BYTES_DEFAULT};
+                                   .record_bytes = TIDE_RECORD_BYTES_DEFAULT,
+                                   .memory_bytes = TIDE_MEMORY_BYTES_DEFAULT};
     (void)argp_parse(&parser, argc, argv, 0, NULL, &command);
     struct tide_buf state_dir TIDE_CLEANUP(tide_buf_done) = {0};
     if (command.state != NULL) {

@@ -35,10 +35,12 @@
 #define TIDE_SINK_GROUP_BYTES   (8 * TIDE_MIB)
 
 /* snapshots */
-#define TIDE_CHUNK_ROWS_DEFAULT   ((size_t)25000)
-#define TIDE_CHUNK_BYTES_DEFAULT  (4 * TIDE_MIB)
-#define TIDE_CHUNKS_AHEAD         2
-#define TIDE_MEMORY_BYTES_DEFAULT (16 * TIDE_MIB) /* changes remembered while a table is copied */
+#define TIDE_CHUNK_ROWS_DEFAULT  ((size_t)25000)
+#define TIDE_CHUNK_BYTES_DEFAULT (4 * TIDE_MIB)
+#define TIDE_CHUNKS_AHEAD        2
+
+/* all of a pipeline together: lanes, batches, chunks, what copies remember */
+#define TIDE_MEMORY_BYTES_DEFAULT (48 * TIDE_MIB)
 
 /* state */
 #define TIDE_CHECKPOINT_INTERVAL_US ((int64_t)1000000) /* while following */
@@ -70,7 +72,7 @@
 #define TIDE_RECORD_BYTES_MAX    ((size_t)1 << 31) /* what an option may ask for, as those below */
 #define TIDE_RECORD_BYTES_MIN    TIDE_KIB
 #define TIDE_CHUNK_ROWS_MAX      ((size_t)10000000)
-#define TIDE_MEMORY_BYTES_MIN    (1 * TIDE_MIB)
+#define TIDE_MEMORY_BYTES_MIN    (8 * TIDE_MIB)
 #define TIDE_MEMORY_BYTES_MAX    (1024 * 1024 * TIDE_MIB)
 #define TIDE_LANE_BYTES_MIN      (64 * TIDE_KIB)
 #define TIDE_LANE_BYTES_MAX      (1024 * 1024 * TIDE_MIB)

@@ -5,6 +5,9 @@
 
 #include <stdlib.h>
 
+/* How much smaller batches are closed while the budget is short. */
+#define SHORT_PART 16
+
 struct mark_place {
     struct tide_store *store;
     struct tide_place place;
@@ -70,6 +73,8 @@ static struct tide_batch *open_batch(struct tide_build *build)
 {
     if (build->batch == NULL) {
         build->batch = tide_batch_new();
+        build->batch->charge =
+            (struct tide_charge){.budget = build->budget, .user = TIDE_BUDGET_BUILD};
         build->change_cap = 0;
     }
     return build->batch;
@@ -115,10 +120,30 @@ void tide_build_commit(struct tide_build *build, struct tide_position position)
     }
 }
 
+static size_t open_size(const struct tide_build *build)
+{
+    return sizeof(*build->batch) + build->batch->arena.size +
+           build->change_cap * sizeof(*build->batch->changes);
+}
+
+void tide_build_count(struct tide_build *build)
+{
+    if (build->batch != NULL && build->batch->charge.bytes != open_size(build)) {
+        tide_charge_set(&build->batch->charge, open_size(build));
+    }
+}
+
 bool tide_build_is_full(const struct tide_build *build)
 {
-    return build->batch != NULL && (build->batch->change_count >= build->changes_max ||
-                                    build->batch->arena.size >= build->bytes_max);
+    if (build->batch == NULL) {
+        return false;
+    }
+    size_t bytes_max = build->bytes_max;
+    if (tide_budget_is_short(build->budget)) {
+        bytes_max /= SHORT_PART;
+    }
+    return build->batch->change_count >= build->changes_max ||
+           build->batch->arena.size >= bytes_max;
 }
 
 struct tide_batch *tide_build_take(struct tide_build *build)
@@ -130,7 +155,7 @@ struct tide_batch *tide_build_take(struct tide_build *build)
     struct tide_batch *batch = open_batch(build);
     batch->has_position = build->has_new_position;
     batch->position = build->reached;
-    batch->size = sizeof(*batch) + batch->arena.size + build->change_cap * sizeof(*batch->changes);
+    batch->size = open_size(build);
     build->has_new_position = false;
     build->batch = NULL;
     return batch;

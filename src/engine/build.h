@@ -30,6 +30,7 @@ struct tide_build {
     size_t bytes_max;
     struct tide_batch *batch; /* open; NULL: nothing in it yet */
     size_t change_cap;
+    struct tide_budget *budget; /* may be NULL */
     bool in_transaction;
     struct tide_position reached; /* last transaction's end */
     bool has_new_position;        /* reached moved since the last positioned batch */
@@ -61,7 +62,10 @@ const struct tide_change *tide_build_add(struct tide_build *build,
 /** The transaction has ended: everything up to `position` has been added. */
 void tide_build_commit(struct tide_build *build, struct tide_position position);
 
-/** The open batch is full. */
+/** Counts what the open batch has grown by; call it after each event. */
+void tide_build_count(struct tide_build *build);
+
+/** The open batch is full; a small one is while little of the budget is left. */
 bool tide_build_is_full(const struct tide_build *build);
 
 /** The open batch, to be published by the caller who owns it then; NULL: nothing to publish. */

@@ -63,6 +63,8 @@ struct tide_copy *tide_copy_new(const struct tide_relation *relation,
     struct tide_copy *copy = tide_alloc(1, sizeof(*copy));
     copy->relation = tide_relation_ref(relation);
     copy->options = *options;
+    copy->memory.charge =
+        (struct tide_charge){.budget = options->budget, .user = TIDE_BUDGET_MEMORY};
     return copy;
 }
 
@@ -194,6 +196,8 @@ static void count_size(struct tide_batch *batch)
 struct tide_batch *tide_copy_opening(struct tide_copy *copy, struct tide_place changes_from)
 {
     struct tide_batch *batch = tide_batch_new();
+    batch->charge =
+        (struct tide_charge){.budget = copy->options.budget, .user = TIDE_BUDGET_CHUNKS};
     struct tide_snapshot_part *part = part_in(batch, copy);
     part->opening = copy->head.attempt > 0 ? TIDE_OPENING_RESUME : TIDE_OPENING_BEGIN;
     part->changes_from = changes_from;
@@ -231,18 +235,24 @@ void tide_copy_remember(struct tide_copy *copy, const struct tide_change *change
     if (is_waiting) {
         return;
     }
-    tide_memory_add(&copy->memory, change);
-    if (copy->memory.size > copy->options.memory_bytes_max) {
+    size_t bytes_max = copy->options.memory_bytes_max;
+    bool fits = tide_memory_add(&copy->memory, change);
+    if (!fits || (bytes_max > 0 && copy->memory.size > bytes_max)) {
         tide_copy_restart_remembering(copy);
     }
+}
+
+bool tide_copy_has_work(const struct tide_copy *copy)
+{
+    bool is_unread = !copy->range_is_read || copy->again.waiting > 0;
+    return copy->state == TIDE_COPY_RUNNING && !copy->is_reading && is_unread &&
+           copy->waiting_count < TIDE_CHUNKS_AHEAD;
 }
 
 bool tide_copy_wants(struct tide_copy *copy, struct tide_chunk_request *ret_request,
                      bool *ret_needs_horizon)
 {
-    bool has_work = !copy->range_is_read || copy->again.waiting > 0;
-    if (copy->state != TIDE_COPY_RUNNING || copy->is_reading || !has_work ||
-        copy->waiting_count == TIDE_CHUNKS_AHEAD) {
+    if (!tide_copy_has_work(copy)) {
         return false;
     }
     struct tide_copy_chunk *reading = &copy->reading;
@@ -401,8 +411,11 @@ struct tide_batch *tide_copy_emit(struct tide_copy *copy, struct tide_position r
     }
     add_part(copy, &out, is_end);
     tide_arena_adopt(&batch->arena, &out.chunk.arena);
+    batch->charge = out.chunk.charge;
+    out.chunk.charge = (struct tide_charge){0};
     chunk_done(&out);
     count_size(batch);
+    batch->size += sizeof(*copy->newest_part) + copy->newest_part->last_key.arena.size;
     return batch;
 }
 

@@ -35,7 +35,9 @@ enum tide_copy_state {
 struct tide_copy_options {
     size_t chunk_rows_max;
     size_t chunk_bytes_max;
-    size_t memory_bytes_max; /* remembered changes; past it, remembering starts anew */
+    size_t memory_bytes_max; /* remembered changes; past it, or past the budget, remembering starts
+                                anew. 0: the budget alone bounds them */
+    struct tide_budget *budget; /* NULL: none; outlives the copies */
 };
 
 /* A key that is kept and replaced. */
@@ -133,6 +135,9 @@ struct tide_batch *tide_copy_opening(struct tide_copy *copy, struct tide_place c
  * earlier run and waits for its turn only lists the key when it must be read again.
  */
 void tide_copy_remember(struct tide_copy *copy, const struct tide_change *change);
+
+/** A chunk should be read now. */
+bool tide_copy_has_work(const struct tide_copy *copy);
 
 /** True and fills `ret_request` when a chunk should be read now; then it counts as being read. */
 bool tide_copy_wants(struct tide_copy *copy, struct tide_chunk_request *ret_request,

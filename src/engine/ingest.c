@@ -24,6 +24,10 @@ struct tide_ingest *tide_ingest_new(const struct tide_ingest_options *options)
     TIDE_ASSERT(rc == 0);
     tide_build_init(&ingest->build, options->batch_changes_max, options->batch_bytes_max,
                     (struct tide_position){0});
+    ingest->build.budget = options->copy.budget;
+    ingest->reading =
+        (struct tide_charge){.budget = options->copy.budget, .user = TIDE_BUDGET_CHUNKS};
+    tide_budget_set_waker(options->copy.budget, &ingest->waker);
     return ingest;
 }
 
@@ -32,6 +36,8 @@ void tide_ingest_free(struct tide_ingest *ingest)
     if (ingest == NULL) {
         return;
     }
+    tide_budget_set_waker(ingest->options.copy.budget, NULL);
+    tide_charge_done(&ingest->reading);
     tide_ingest_free_requests(ingest);
     while (ingest->copies != NULL) {
         struct tide_ingest_copy *next = ingest->copies->next;
@@ -160,6 +166,7 @@ tide_status tide_ingest_pull(struct tide_ingest *ingest, struct tide_waker *wake
         TIDE_TRY(tide_ingest_table_changed(ingest, &event, err));
         break;
     }
+    tide_build_count(&ingest->build);
     return tide_build_is_full(&ingest->build) ? tide_ingest_publish_open(ingest, err) : TIDE_OK;
 }
 
@@ -239,6 +246,18 @@ tide_status tide_ingest_work(struct tide_ingest *ingest, struct tide_error *err)
     return tide_ingest_finish_requests(ingest, err);
 }
 
+/* Room for the chunk that will be read. The first is always read, more of them ahead only while
+ * there is plenty: what is read ahead is the first thing to do without. */
+static bool reserve_chunk(struct tide_ingest *ingest)
+{
+    size_t bytes = ingest->options.copy.chunk_bytes_max;
+    if (ingest->current->waiting_count == 0) {
+        tide_charge_set(&ingest->reading, bytes);
+        return true;
+    }
+    return tide_charge_try_ahead(&ingest->reading, bytes);
+}
+
 bool tide_ingest_wants_chunk(struct tide_ingest *ingest, struct tide_chunk_request *ret_request,
                              bool *ret_needs_horizon)
 {
@@ -247,6 +266,9 @@ bool tide_ingest_wants_chunk(struct tide_ingest *ingest, struct tide_chunk_reque
         return false;
     }
     ingest->read_not_before_us = 0;
+    if (!tide_copy_has_work(ingest->current) || !reserve_chunk(ingest)) {
+        return false;
+    }
     return tide_copy_wants(ingest->current, ret_request, ret_needs_horizon);
 }
 
@@ -269,6 +291,9 @@ static void say_untrusted(struct tide_ingest *ingest, uint64_t oldest)
 
 void tide_ingest_take_chunk(struct tide_ingest *ingest, struct tide_chunk *chunk)
 {
+    chunk->charge = ingest->reading;
+    ingest->reading.bytes = 0;
+    tide_charge_set(&chunk->charge, chunk->arena.size);
     if (ingest->current == NULL || !ingest->current->is_reading) {
         tide_chunk_done(chunk); /* remembering started anew meanwhile: it counts no more */
         return;
@@ -294,6 +319,7 @@ void tide_ingest_take_chunk(struct tide_ingest *ingest, struct tide_chunk *chunk
 tide_status tide_ingest_chunk_failed(struct tide_ingest *ingest, struct tide_error *err)
 {
     struct tide_copy *copy = ingest->current;
+    tide_charge_done(&ingest->reading);
     if (copy == NULL || !copy->is_reading) {
         return TIDE_OK;
     }

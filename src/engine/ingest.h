@@ -33,7 +33,7 @@ struct tide_ingest_options {
     struct tide_source *source;
     struct tide_stream *stream;
     struct tide_checkpoint_keeper keeper;
-    struct tide_copy_options copy;
+    struct tide_copy_options copy; /* its budget is the engine's too */
     size_t batch_changes_max;
     size_t batch_bytes_max;
     int64_t checkpoint_interval_us; /* while following; copies save with every held chunk */

@@ -31,7 +31,6 @@ struct tide_ingest_sink {
     bool may_detach;
     uint64_t floor; /* what of its lane was held when that moved last */
     int64_t floor_moved_us;
-    int64_t say_holds_us; /* not before */
 };
 
 struct tide_ingest_copy {
@@ -83,6 +82,7 @@ struct tide_ingest {
     struct tide_ingest_posts posts;
     struct tide_ingest_reporting reporting;
     struct tide_build build;
+    struct tide_charge reading; /* for the chunk that is being read */
     struct tide_ingest_request *requests;
     struct tide_ingest_copy *copies; /* in the order they were asked for */
     struct tide_copy *current;       /* RUNNING; NULL: none */

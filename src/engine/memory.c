@@ -7,6 +7,10 @@
 #include <string.h>
 
 #define SEGMENT_ENTRIES 256
+/* What rows_by_key takes for an entry, beside the key's bytes: a place in a table that is half full
+ * and has grown, and the header of an allocation. */
+#define INDEX_BYTES   128
+#define SEGMENT_BYTES (sizeof(struct tide_memory_segment) + (size_t)SEGMENT_ENTRIES * INDEX_BYTES)
 
 struct entry {
     uint64_t tx_id;
@@ -45,12 +49,13 @@ void tide_memory_reset(struct tide_memory *memory)
     }
     memory->newest = NULL;
     memory->size = 0;
+    tide_charge_done(&memory->charge);
+    tide_map_done(&memory->rows_by_key);
 }
 
 void tide_memory_done(struct tide_memory *memory)
 {
     tide_memory_reset(memory);
-    tide_map_done(&memory->rows_by_key);
     tide_buf_done(&memory->key);
 }
 
@@ -67,7 +72,7 @@ static struct tide_memory_segment *segment_with_room(struct tide_memory *memory)
         memory->newest->newer = segment;
     }
     memory->newest = segment;
-    memory->size += sizeof(*segment);
+    memory->size += SEGMENT_BYTES;
     return segment;
 }
 
@@ -79,7 +84,7 @@ static tide_str encoded(struct tide_memory *memory, struct tide_arena *arena,
     return tide_arena_str(arena, tide_buf_str(&memory->key));
 }
 
-void tide_memory_add(struct tide_memory *memory, const struct tide_change *change)
+bool tide_memory_add(struct tide_memory *memory, const struct tide_change *change)
 {
     struct tide_memory_segment *segment = segment_with_room(memory);
     size_t size_before = segment->arena.size;
@@ -99,6 +104,7 @@ void tide_memory_add(struct tide_memory *memory, const struct tide_change *chang
             tide_values_copy(&segment->arena, change->values, change->relation->column_count);
     }
     memory->size += segment->arena.size - size_before;
+    return tide_charge_try_set(&memory->charge, memory->size);
 }
 
 static bool seen_by_all(const struct entry *entry, const struct tide_chunk *const *chunks,
@@ -134,7 +140,7 @@ void tide_memory_forget(struct tide_memory *memory, const struct tide_chunk *con
         forget_in_segment(segment, chunks, count);
         if (segment->live == 0) {
             *link = segment->newer;
-            memory->size -= sizeof(*segment) + segment->arena.size;
+            memory->size -= SEGMENT_BYTES + segment->arena.size;
             segment_free(segment);
         } else {
             last_kept = segment;
@@ -142,6 +148,7 @@ void tide_memory_forget(struct tide_memory *memory, const struct tide_chunk *con
         }
     }
     memory->newest = last_kept;
+    tide_charge_set(&memory->charge, memory->size);
 }
 
 /* A walk over the entries that the chunk does not see. */
@@ -308,4 +315,5 @@ void tide_memory_reconcile(struct tide_memory *memory, struct tide_chunk *chunk,
     if (again_count > 0) {
         retry_again_keys(memory, chunk, relation, again, again_count, retry, context);
     }
+    tide_map_done(&memory->rows_by_key); /* what it was counted for may be forgotten next */
 }

@@ -7,6 +7,7 @@
  */
 #pragma once
 
+#include "base/budget.h"
 #include "base/buf.h"
 #include "base/map.h"
 #include "model/change.h"
@@ -20,7 +21,8 @@ struct tide_memory_segment;
 struct tide_memory {
     struct tide_memory_segment *oldest;
     struct tide_memory_segment *newest;
-    size_t size; /* bytes */
+    size_t size;               /* bytes, with what reconcile needs to look its entries up */
+    struct tide_charge charge; /* for them; its budget is set by the owner */
     /* scratch of tide_memory_reconcile */
     struct tide_map rows_by_key;
     struct tide_buf key;
@@ -35,8 +37,11 @@ void tide_memory_done(struct tide_memory *memory);
 /** Forgets everything. */
 void tide_memory_reset(struct tide_memory *memory);
 
-/** Remembers the change; what is needed of it is copied. */
-void tide_memory_add(struct tide_memory *memory, const struct tide_change *change);
+/**
+ * Remembers the change; what is needed of it is copied. False: there is no room for so much, and
+ * the caller resets the memory.
+ */
+bool tide_memory_add(struct tide_memory *memory, const struct tide_change *change);
 
 /** Forgets the changes that each of the `count` chunks sees. */
 void tide_memory_forget(struct tide_memory *memory, const struct tide_chunk *const *chunks,

@@ -162,7 +162,7 @@ static void make_ingest(struct tide_pipeline *pipeline)
         .keeper = {.save = tide_pipeline_save, .context = pipeline},
         .copy = pipeline->options.copy,
         .batch_changes_max = TIDE_BATCH_CHANGES_MAX,
-        .batch_bytes_max = TIDE_BATCH_BYTES_MAX,
+        .batch_bytes_max = tide_pipeline_batch_bytes(pipeline),
         .checkpoint_interval_us = TIDE_CHECKPOINT_INTERVAL_US,
         .max_retained_bytes = pipeline->options.max_retained_bytes,
         .pipeline = tide_str_from(pipeline->name),
@@ -257,6 +257,7 @@ tide_status tide_pipeline_open(const struct tide_pipeline_options *options,
     copy_options(pipeline, options);
     pipeline->stream = options->stream;
     pipeline->waker = waker;
+    tide_pipeline_make_budget(pipeline);
     tide_status status = open_parts(pipeline, ret_notes, err);
     if (status != TIDE_OK) {
         tide_pipeline_free(pipeline);

@@ -44,7 +44,8 @@ struct tide_pipeline_options {
     struct tide_stream *stream; /* without lanes yet */
     const char *state_dir;
     tide_str name; /* used for a new pipeline, made unique; an old one keeps the name it has */
-    struct tide_copy_options copy;
+    struct tide_copy_options copy; /* chunk_bytes_max and budget are set from memory_bytes */
+    size_t memory_bytes;           /* all that it holds; 0: TIDE_MEMORY_BYTES_DEFAULT */
     size_t record_bytes_max;
     struct tide_dead_letter_limits dead_letters; /* all 0: the defaults */
     bool is_one_shot; /* ends when all tables are copied and all changes until then are held */
@@ -134,6 +135,9 @@ tide_status tide_pipeline_resume(struct tide_pipeline *pipeline, tide_str sink,
 
 /** Rows that the tables may have, by the source; 0: it cannot tell. */
 uint64_t tide_pipeline_estimated_rows(const struct tide_pipeline *pipeline);
+
+/** What it holds in memory, of what it may. Any thread, as long as it is not freed. */
+const struct tide_budget *tide_pipeline_memory(const struct tide_pipeline *pipeline);
 
 /** Counters of ingest, kept up to date, and of the sinks, as they are now. */
 const struct tide_ingest_stats *tide_pipeline_stats(const struct tide_pipeline *pipeline);

@@ -27,6 +27,7 @@ void tide_pipeline_free(struct tide_pipeline *pipeline)
     free(pipeline->ends);
     tide_ingest_free(pipeline->ingest);
     pipeline->stream->ops->free(pipeline->stream);
+    tide_budget_free(pipeline->budget);
     tide_dead_letter_file_close(pipeline->dead_letters);
     pipeline->options.source_ops->close(pipeline->source);
     tide_state_close(pipeline->state);

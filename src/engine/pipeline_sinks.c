@@ -74,6 +74,7 @@ static void new_engine(struct tide_pipeline_end *end, bool is_resumed, bool is_c
         .stream = pipeline->stream,
         .lane = end->lane,
         .waker = pipeline->waker,
+        .group_bytes = tide_pipeline_group_bytes(pipeline),
         .keeps_trying = pipeline->options.is_service,
         .check = is_checked ? check_late : NULL,
         .check_context = end,

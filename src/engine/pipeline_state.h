@@ -33,6 +33,7 @@ struct tide_pipeline {
     struct tide_checkpoint checkpoint; /* that it goes on from; in the arena */
     struct tide_source *source;
     struct tide_stream *stream;
+    struct tide_budget *budget; /* outlives all that takes from it */
     struct tide_dead_letter_file *dead_letters;
     struct tide_ingest *ingest;
     struct tide_pipeline_end *ends;
@@ -65,6 +66,13 @@ tide_status tide_pipeline_open_sinks(struct tide_pipeline *pipeline, struct tide
 void tide_pipeline_begin_anew(struct tide_pipeline *pipeline);
 /** Attaches sinks again that were detached and can be written to. */
 tide_status tide_pipeline_attach_again(struct tide_pipeline *pipeline, struct tide_error *err);
+
+/* pipeline_memory.c: how the memory is shared out. */
+
+/** Makes the budget, and bounds chunks by it. */
+void tide_pipeline_make_budget(struct tide_pipeline *pipeline);
+size_t tide_pipeline_batch_bytes(const struct tide_pipeline *pipeline);
+size_t tide_pipeline_group_bytes(const struct tide_pipeline *pipeline);
 
 /* pipeline_check.c: what must be true, and what the user must be told, before anything runs. */
 

@@ -29,7 +29,9 @@ void tide_batch_unref(struct tide_batch *batch)
     free((void *)batch->relations);
     free(batch->changes);
     tide_arena_done(&batch->arena);
+    struct tide_charge charge = batch->charge;
     free(batch);
+    tide_charge_done(&charge); /* once the memory is free: somebody may wait for it */
 }
 
 void tide_batch_use_relation(struct tide_batch *batch, const struct tide_relation *relation)

@@ -6,6 +6,7 @@
 #pragma once
 
 #include "base/arena.h"
+#include "base/budget.h"
 #include "base/uuid.h"
 #include "model/change.h"
 
@@ -47,7 +48,8 @@ struct tide_snapshot_part {
 struct tide_batch {
     _Atomic uint32_t refs;
     struct tide_arena arena;
-    size_t size; /* bytes it holds in memory: what lanes count */
+    size_t size;               /* bytes it holds in memory: what lanes count */
+    struct tide_charge charge; /* for them; given back with the last reference */
     /* the last change it covers; has_position false: a snapshot part, or not the end of a
      * transaction */
     bool has_position;

@@ -25,6 +25,7 @@ bool tide_visibility_sees(const struct tide_visibility *visibility, uint64_t tx_
 void tide_chunk_done(struct tide_chunk *chunk)
 {
     tide_arena_done(&chunk->arena);
+    tide_charge_done(&chunk->charge);
     *chunk = (struct tide_chunk){0};
 }
 

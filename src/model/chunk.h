@@ -5,6 +5,7 @@
 #pragma once
 
 #include "base/arena.h"
+#include "base/budget.h"
 #include "model/position.h"
 #include "model/relation.h"
 #include "model/value.h"
@@ -38,7 +39,8 @@ struct tide_chunk_request {
 };
 
 struct tide_chunk {
-    struct tide_arena arena; /* values, keys, rows, in_progress live here */
+    struct tide_arena arena;   /* values, keys, rows, in_progress live here */
+    struct tide_charge charge; /* for it; set by ingest, nothing while it is read */
     struct tide_visibility visibility;
     struct tide_position position; /* rows may go out once the stream has reached it */
     bool is_trusted;               /* false: nothing was read, the snapshot was only probed */

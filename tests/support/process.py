@@ -12,6 +12,8 @@ import time
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 MIB = 1024 * 1024
+# What every program under test has to get by with; TIDEMARK_LIMIT_MIB=0 lifts it (sanitizers).
+MEMORY = int(os.environ.get("TIDEMARK_LIMIT_MIB", "256")) * MIB
 
 
 def program():
@@ -92,7 +94,7 @@ class MemoryLimit:
 class Process:
     """A running program, its outputs in files. Use as a context manager: what is left is killed."""
 
-    def __init__(self, *args, argv0=None, env=None, cwd=None, memory=None, stdin=None):
+    def __init__(self, *args, argv0=None, env=None, cwd=None, memory=MEMORY, stdin=None):
         self.args = [argv0 or program(), *map(str, args)]
         self._out = tempfile.TemporaryFile()
         self._err = tempfile.TemporaryFile()

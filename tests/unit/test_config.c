@@ -76,7 +76,7 @@ static void parse_takes_every_key(void **state)
                              "  five: 'null:'\n"
                              "snapshot: {chunk_rows: 7}\n"
                              "stream: {lane_items: 3, lane_bytes: 65536}\n"
-                             "limits: {record_bytes: 1024, memory_bytes: 1048576}\n"
+                             "limits: {record_bytes: 1024, memory_bytes: 8388608}\n"
                              "state: /var/lib/tidemark\n"
                              "dead_letters: {record_bytes: 10, file_bytes: 65536, files: 2, "
                              "when_full: drop_oldest}\n");
@@ -97,7 +97,7 @@ static void parse_takes_every_key(void **state)
     assert_int_equal(tide_config_pipeline(&config, &options, &err), TIDE_OK);
     options.stream->ops->free(options.stream);
     assert_int_equal(options.copy.chunk_rows_max, 7);
-    assert_int_equal(options.copy.memory_bytes_max, 1048576);
+    assert_int_equal(options.memory_bytes, 8388608);
     assert_int_equal(options.record_bytes_max, 1024);
     assert_int_equal(options.dead_letters.record_bytes, 10);
     assert_int_equal(options.dead_letters.file_bytes, 65536);
@@ -165,7 +165,7 @@ static const struct {
      "a.yaml:4:43: lane_bytes takes a number from 65536 to 1099511627776, not \"9\"\n"},
     {OK "limits: {record_bytes: 1, memory_bytes: 1}\n",
      "a.yaml:4:24: record_bytes takes a number from 1024 to 2147483648, not \"1\"\n"
-     "a.yaml:4:41: memory_bytes takes a number from 1048576 to 1099511627776, not \"1\"\n"},
+     "a.yaml:4:41: memory_bytes takes a number from 8388608 to 1099511627776, not \"1\"\n"},
     {OK "dead_letters: {record_bytes: 0, file_bytes: 9, files: 1, when_full: drop}\n",
      "a.yaml:4:30: record_bytes takes a number from 1 to 33554432, not \"0\"\n"
      "a.yaml:4:45: file_bytes takes a number from 65536 to 1099511627776, not \"9\"\n"

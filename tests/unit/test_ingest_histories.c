@@ -21,6 +21,8 @@
 
 #define SINKS_MAX          2
 #define UNACKNOWLEDGED_MAX 64
+#define CHUNK_BYTES        (1 << 20)
+#define BATCH_BYTES        12000 /* of a few rows or changes, with all that belongs to them */
 
 /* Parts of the rule that a history can be run without, beside the source's own faults. */
 enum broken {
@@ -65,6 +67,9 @@ struct world {
     bool has_small_memory; /* every remembered change is one too many */
     bool was_torn;         /* a checkpoint was lost: an attempt's number may have been used twice */
     bool is_disturbed;     /* tables change, sinks are detached, backfills are asked for */
+    size_t budget_bytes;   /* 0: none */
+    struct tide_budget *budget;
+    struct tide_source_ops ops; /* with a tick, which lets sinks go on while ingest waits */
     struct tide_buf frame;
 };
 
@@ -320,18 +325,45 @@ static void ask_for_backfill(struct world *world, unsigned number)
     }
 }
 
+/* Ingest waits for memory: any sink may be the one that lets go of some, none has to at once. */
+static tide_status tick(struct tide_source *source, struct tide_error *err)
+{
+    struct world *world = (struct world *)(void *)source; /* its first member */
+    (void)err;
+    while (tide_budget_is_awaited(world->budget)) {
+        struct sink *sink = &world->sinks[scripted_random(&world->source, world->sink_count)];
+        if (scripted_random(&world->source, 2) == 0) {
+            take(world, sink);
+        } else {
+            acknowledge(world, sink);
+        }
+    }
+    return TIDE_OK;
+}
+
+static struct tide_budget *budget_of(size_t bytes)
+{
+    size_t floor = bytes / 8;
+    const size_t floors[TIDE_BUDGET_USERS] = {floor, floor, floor, floor};
+    return bytes == 0 ? NULL : tide_budget_new(bytes, floors);
+}
+
 static void new_engine(struct world *world)
 {
     struct tide_error err;
+    world->budget = budget_of(world->budget_bytes);
+    world->ops = scripted_source_ops;
+    world->ops.tick = tick;
     const struct tide_channel_options capacity = {.lane_items = 4096, .lane_bytes = 1 << 30};
     must(tide_channel_new(&capacity, &world->stream, &err), &err);
     world->ingest = tide_ingest_new(&(struct tide_ingest_options){
-        .source_ops = &scripted_source_ops,
+        .source_ops = &world->ops,
         .source = (struct tide_source *)(void *)&world->source,
         .stream = world->stream,
         .keeper = {.save = save, .context = world},
         .copy = {.chunk_rows_max = 2,
-                 .chunk_bytes_max = 1 << 20,
+                 .chunk_bytes_max = world->budget_bytes > 0 ? 8192 : CHUNK_BYTES,
+                 .budget = world->budget,
                  .memory_bytes_max = world->has_small_memory ? 1 : 1 << 20},
         .batch_changes_max = 3,
         .batch_bytes_max = 1 << 20,
@@ -350,6 +382,7 @@ static void free_engine(struct world *world)
     world->stream->ops->free(world->stream);
     tide_chunk_done(&world->chunk);
     world->has_chunk = false;
+    tide_budget_free(world->budget); /* aborts when anything is still charged */
 }
 
 static void load(struct world *world, const char *json)
@@ -506,6 +539,9 @@ static void detach_sink(struct world *world, unsigned number)
          &err);
     world->source.retained = 0;
     sink->unacknowledged_count = 0;
+    /* it learns of that, and lets go of what it had in hand */
+    struct tide_delivery none;
+    assert_int_equal(world->stream->ops->receive(&sink->consumer, 0, &none, &err), TIDE_CLOSED);
     sink->is_away = true;
 }
 
@@ -563,8 +599,17 @@ static void attach_late(struct world *world)
     }
 }
 
+/* What must go on whatever is left: a batch that is filled, one on the lanes, a chunk. */
+static void check_budget(const struct world *world)
+{
+    if (world->budget != NULL) {
+        assert_true(tide_budget_used(world->budget) <= world->budget_bytes + 3 * BATCH_BYTES);
+    }
+}
+
 static void step(struct world *world, bool is_writing)
 {
+    check_budget(world);
     unsigned choice = (unsigned)scripted_random(&world->source, is_writing ? 20 : 14);
     struct sink *sink = &world->sinks[scripted_random(&world->source, world->sink_count)];
     switch (choice) {
@@ -719,6 +764,8 @@ static void run_steps(struct world *world)
 /* One history; true when it ended right. */
 static bool run(struct world *world, uint64_t seed, enum broken broken, enum scripted_fault fault)
 {
+    /* a byte, about a batch, some batches */
+    static const size_t budgets[8] = {0, 1, 0, 0, 0, 30000, 160000, 0};
     memset(world->sinks, 0, sizeof(world->sinks));
     for (int i = 0; i < SINKS_MAX; i++) {
         world->sinks[i].reassembler = tide_reassembler_new();
@@ -726,6 +773,7 @@ static bool run(struct world *world, uint64_t seed, enum broken broken, enum scr
     world->sink_count = 1;
     world->was_torn = false;
     world->has_small_memory = seed % 8 == 0;
+    world->budget_bytes = budgets[seed % 8];
     world->broken = broken;
     world->is_disturbed = (broken == BROKEN_NOTHING && fault == SCRIPTED_RIGHT && seed % 2 == 0) ||
                           fault == SCRIPTED_TABLE_UNSAID;

@@ -131,9 +131,7 @@ static struct tide_pipeline *start(struct bed *bed, bool is_one_shot)
         .sink_count = 1,
         .state_dir = bed->state,
         .name = TIDE_STR("shop"),
-        .copy = {.chunk_rows_max = 100,
-                 .chunk_bytes_max = TIDE_CHUNK_BYTES_DEFAULT,
-                 .memory_bytes_max = TIDE_MEMORY_BYTES_DEFAULT},
+        .copy = {.chunk_rows_max = 100},
         .record_bytes_max = TIDE_RECORD_BYTES_DEFAULT,
         .is_one_shot = is_one_shot,
     };
