@@ -16,7 +16,7 @@ void tide_buf_done(struct tide_buf *buf)
 
 char *tide_buf_reserve(struct tide_buf *buf, size_t extra)
 {
-    if (TIDE_UNLIKELY(buf->cap - buf->len < extra)) {
+    if (TIDE_UNLIKELY(buf->cap - buf->len < extra || buf->ptr == NULL)) {
         TIDE_ASSERT(extra <= SIZE_MAX / 4 && buf->len <= SIZE_MAX / 4);
         size_t cap = buf->cap < 64 ? 64 : buf->cap * 2;
         if (cap < buf->len + extra) {

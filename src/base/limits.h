@@ -63,6 +63,13 @@
 #define TIDE_PG_MESSAGE_BYTES_MAX   (1024 * TIDE_MIB) /* what the server can build at most */
 #define TIDE_PG_TRUNCATE_TABLES_MAX ((size_t)1 << 20)
 
+/* Parquet */
+#define TIDE_PARQUET_COLUMNS_MAX      65535 /* a table's, and some of ours beside them */
+#define TIDE_PARQUET_FOOTER_BYTES_MAX (64 * TIDE_MIB)
+#define TIDE_PARQUET_PAGE_BYTES_MAX   (1024 * TIDE_MIB) /* before compression; one row fits */
+#define TIDE_PARQUET_CHUNK_BYTES_MAX  (4096 * TIDE_MIB) /* a column's in a row group, likewise */
+#define TIDE_PARQUET_GROUP_VALUES_MAX ((size_t)1 << 24) /* of a column in a row group */
+
 /* configuration */
 #define TIDE_CONFIG_BYTES_MAX    (1 * TIDE_MIB)
 #define TIDE_SECRET_BYTES_MAX    (64 * TIDE_KIB) /* what ${NAME} or ${file:PATH} may stand for */

@@ -1,0 +1,351 @@
+/* Parquet files: round trips of random tables, edges, damage. Parts have tests of their own. */
+#include "cmocka_prelude.h"
+
+#include "base/limits.h"
+#include "format/parquet/metadata.h"
+#include "parquet_table.h"
+#include "soak.h"
+
+#include <stdio.h>
+
+#define ALL_TYPES (TIDE_PARQUET_JSON + 1)
+
+static const char *const names[ALL_TYPES] = {"a", "b", "c", "d", "e", "f", "g", "h", "i",       "j",
+                                             "k", "l", "m", "n", "o", "p", "q", "r", "\xc3\xa9"};
+
+static tide_str write_table(const struct parquet_table *table,
+                            const struct tide_parquet_options *options, size_t step,
+                            struct tide_parquet_writer **writer)
+{
+    struct tide_error err = {0};
+    tide_str bytes = {0};
+    assert_int_equal(
+        tide_parquet_writer_new(table->columns, table->column_count, options, writer, &err),
+        TIDE_OK);
+    if (parquet_table_write(table, *writer, step, &err) != TIDE_OK ||
+        tide_parquet_writer_finish(*writer, NULL, 0, &bytes, &err) != TIDE_OK) {
+        fail_msg("%s", err.message);
+    }
+    return bytes;
+}
+
+static void round_trip(const struct parquet_table *table,
+                       const struct tide_parquet_options *options, size_t step)
+{
+    struct tide_parquet_writer *writer TIDE_CLEANUP(tide_parquet_writer_free_ptr) = NULL;
+    parquet_table_check(table, write_table(table, options, step, &writer));
+}
+
+static void make_columns(struct parquet_random *random, struct tide_parquet_column *columns)
+{
+    for (size_t i = 0; i < ALL_TYPES; i++) {
+        columns[i] =
+            parquet_random_column(random, (enum tide_parquet_type)i, tide_str_from(names[i]));
+    }
+}
+
+static void write_then_read_random_tables_same_values(void **state)
+{
+    (void)state;
+    static const size_t row_counts[] = {0, 1, 2, 8, 9, 63, 500};
+    static const size_t steps[] = {0, 1, 13};
+    long rounds = soak_rounds(300, 30000);
+    for (long round = 0; round < rounds; round++) {
+        struct parquet_random random = {.state = (uint64_t)round};
+        struct tide_parquet_column columns[ALL_TYPES];
+        struct parquet_table table;
+        make_columns(&random, columns);
+        parquet_table_make(&table, &random, columns, ALL_TYPES, row_counts[round % 7]);
+        struct tide_parquet_options options = parquet_random_options(&random);
+        round_trip(&table, &options, steps[round % 3]);
+        parquet_table_done(&table);
+    }
+}
+
+static void write_large_columns_spans_pages_and_groups(void **state)
+{
+    (void)state;
+    struct parquet_random random = {.state = 4};
+    struct tide_parquet_column columns[ALL_TYPES];
+    struct parquet_table table;
+    struct tide_parquet_options options = tide_parquet_options_default();
+    make_columns(&random, columns);
+    parquet_table_make(&table, &random, columns, ALL_TYPES, 20000);
+    options.page_bytes = 10000;
+    options.dictionary_bytes_max = 20000; /* overflows in most columns */
+    round_trip(&table, &options, 0);
+    options.row_group_bytes = 200000;
+    round_trip(&table, &options, 100);
+    parquet_table_done(&table);
+}
+
+static void write_after_reset_same_bytes(void **state)
+{
+    (void)state;
+    struct parquet_random random = {.state = 5};
+    struct tide_parquet_column columns[ALL_TYPES];
+    struct parquet_table table;
+    struct tide_error err = {0};
+    struct tide_parquet_options options = tide_parquet_options_default();
+    struct tide_parquet_writer *writer TIDE_CLEANUP(tide_parquet_writer_free_ptr) = NULL;
+    struct tide_buf first TIDE_CLEANUP(tide_buf_done) = {0};
+    make_columns(&random, columns);
+    parquet_table_make(&table, &random, columns, ALL_TYPES, 300);
+    tide_buf_append_str(&first, write_table(&table, &options, 0, &writer));
+    tide_parquet_writer_reset(writer);
+    tide_str second = {0};
+    assert_int_equal(parquet_table_write(&table, writer, 7, &err), TIDE_OK);
+    assert_int_equal(tide_parquet_writer_rows(writer), 300);
+    assert_int_equal(tide_parquet_writer_finish(writer, NULL, 0, &second, &err), TIDE_OK);
+    assert_true(tide_str_equal(tide_buf_str(&first), second));
+    parquet_table_done(&table);
+}
+
+/* A small file of every type, for damage. */
+static void small_file(struct tide_buf *file, enum tide_parquet_codec codec)
+{
+    struct parquet_random random = {.state = 6 + (uint64_t)codec};
+    struct tide_parquet_column columns[ALL_TYPES];
+    struct parquet_table table;
+    struct tide_parquet_options options = tide_parquet_options_default();
+    struct tide_parquet_writer *writer TIDE_CLEANUP(tide_parquet_writer_free_ptr) = NULL;
+    make_columns(&random, columns);
+    parquet_table_make(&table, &random, columns, ALL_TYPES, 9);
+    options.codec = codec;
+    options.row_group_rows = 5;
+    tide_buf_append_str(file, write_table(&table, &options, 1, &writer));
+    parquet_table_done(&table);
+}
+
+/* Reads all there is; the worst of the results. */
+static tide_status read_all(tide_str bytes)
+{
+    struct tide_parquet_limits limits = {1 << 20, 1 << 20, 1 << 20, 1 << 16};
+    struct tide_parquet_reader *reader TIDE_CLEANUP(tide_parquet_reader_free_ptr) = NULL;
+    struct tide_parquet_values values TIDE_CLEANUP(tide_parquet_values_done) = {0};
+    struct tide_error err = {0};
+    tide_status worst = tide_parquet_reader_new(bytes, &limits, &reader, &err);
+    if (worst != TIDE_OK) {
+        return worst;
+    }
+    const struct tide_parquet_metadata *metadata = tide_parquet_reader_metadata(reader);
+    for (size_t group = 0; group < metadata->group_count; group++) {
+        for (size_t column = 0; column < metadata->column_count; column++) {
+            tide_status status = tide_parquet_reader_read(reader, group, column, &values, &err);
+            if (status != TIDE_OK) {
+                assert_int_equal(values.row_count, 0);
+                worst = status;
+            }
+        }
+    }
+    return worst;
+}
+
+static void read_every_truncation_is_corrupt(void **state)
+{
+    (void)state;
+    struct tide_buf file TIDE_CLEANUP(tide_buf_done) = {0};
+    small_file(&file, TIDE_PARQUET_ZSTD);
+    assert_int_equal(read_all(tide_buf_str(&file)), TIDE_OK);
+    for (size_t len = 0; len < file.len; len++) {
+        char *copy = test_malloc(len + 1); /* of its own, so that sanitizers see what is behind */
+        memcpy(copy, file.ptr, len);
+        assert_int_equal(read_all(tide_str_of(copy, len)), TIDE_CORRUPT);
+        test_free(copy);
+    }
+}
+
+/* Cut in the middle, between a whole head and a whole tail. */
+static void read_cut_in_the_middle_is_an_error(void **state)
+{
+    (void)state;
+    struct tide_buf file TIDE_CLEANUP(tide_buf_done) = {0};
+    small_file(&file, TIDE_PARQUET_LZ4_RAW);
+    for (size_t cut = 1; cut < file.len - 12; cut++) {
+        char *copy = test_malloc(file.len - cut);
+        memcpy(copy, file.ptr, 4);
+        memcpy(copy + 4, file.ptr + 4 + cut, file.len - 4 - cut);
+        assert_true(read_all(tide_str_of(copy, file.len - cut)) != TIDE_OK);
+        test_free(copy);
+    }
+}
+
+static void read_every_changed_byte_never_crashes(void **state)
+{
+    (void)state;
+
+    static const enum tide_parquet_codec codecs[] = {TIDE_PARQUET_UNCOMPRESSED, TIDE_PARQUET_ZSTD,
+                                                     TIDE_PARQUET_LZ4_RAW};
+
+    static const unsigned char flips[] = {0x01, 0x80, 0xff, 0x55};
+    for (size_t codec = 0; codec < 3; codec++) {
+        struct tide_buf file TIDE_CLEANUP(tide_buf_done) = {0};
+        small_file(&file, codecs[codec]);
+        for (size_t at = 0; at < file.len; at++) {
+            for (size_t i = 0; i < sizeof(flips); i++) {
+                file.ptr[at] = (char)(file.ptr[at] ^ flips[i]);
+                tide_status status = read_all(tide_buf_str(&file));
+                assert_true(status == TIDE_OK || status == TIDE_CORRUPT ||
+                            status == TIDE_UNSUPPORTED);
+                file.ptr[at] = (char)(file.ptr[at] ^ flips[i]);
+            }
+        }
+    }
+}
+
+static void expect_mistake(const struct tide_parquet_column *column, const char *want,
+                           void (*add)(struct tide_parquet_writer *writer))
+{
+    struct tide_parquet_options options = tide_parquet_options_default();
+    struct tide_parquet_writer *writer TIDE_CLEANUP(tide_parquet_writer_free_ptr) = NULL;
+    struct tide_error err = {0};
+    assert_int_equal(tide_parquet_writer_new(column, 1, &options, &writer, &err), TIDE_OK);
+    add(writer);
+    assert_int_equal(tide_parquet_writer_end_rows(writer, 1, &err), TIDE_INVALID);
+    assert_string_equal(err.message, want);
+}
+
+static void add_300(struct tide_parquet_writer *writer)
+{
+    tide_parquet_add_i32(writer, 0, 300);
+}
+
+static void add_1000(struct tide_parquet_writer *writer)
+{
+    tide_parquet_add_i128(writer, 0, 1000);
+}
+
+static void add_short_uuid(struct tide_parquet_writer *writer)
+{
+    tide_parquet_add_bytes(writer, 0, TIDE_STR("0123"));
+}
+
+static void end_rows_value_out_of_type_is_invalid(void **state)
+{
+    (void)state;
+    struct tide_parquet_column column = {.name = TIDE_STR("x"), .type = TIDE_PARQUET_UINT8};
+    expect_mistake(&column, "column x is given an integer out of the range of its type", add_300);
+    column.type = TIDE_PARQUET_INT8;
+    expect_mistake(&column, "column x is given an integer out of the range of its type", add_300);
+    column.type = TIDE_PARQUET_DECIMAL;
+    column.precision = 3;
+    expect_mistake(&column, "column x is given a decimal of more digits than its type has",
+                   add_1000);
+    column.type = TIDE_PARQUET_UUID;
+    expect_mistake(&column, "column x is given a UUID that has not 16 bytes", add_short_uuid);
+}
+
+static void writer_new_bad_columns_and_options_is_invalid(void **state)
+{
+    (void)state;
+    struct tide_parquet_options options = tide_parquet_options_default();
+    struct tide_parquet_writer *writer = NULL;
+    struct tide_error err = {0};
+    struct tide_parquet_column column = {
+        .name = TIDE_STR("x"), .type = TIDE_PARQUET_DECIMAL, .precision = 39};
+    assert_int_equal(tide_parquet_writer_new(&column, 0, &options, &writer, &err), TIDE_INVALID);
+    assert_int_equal(tide_parquet_writer_new(&column, 1, &options, &writer, &err), TIDE_INVALID);
+    column.precision = 0;
+    assert_int_equal(tide_parquet_writer_new(&column, 1, &options, &writer, &err), TIDE_INVALID);
+    column.precision = 2;
+    column.scale = 3;
+    assert_int_equal(tide_parquet_writer_new(&column, 1, &options, &writer, &err), TIDE_INVALID);
+    column.scale = 2;
+    column.name = TIDE_STR("\xff");
+    assert_int_equal(tide_parquet_writer_new(&column, 1, &options, &writer, &err), TIDE_INVALID);
+    column.name = TIDE_STR("x");
+    options.level = 20;
+    assert_int_equal(tide_parquet_writer_new(&column, 1, &options, &writer, &err), TIDE_INVALID);
+    options = tide_parquet_options_default();
+    options.page_bytes = 0;
+    assert_int_equal(tide_parquet_writer_new(&column, 1, &options, &writer, &err), TIDE_INVALID);
+    options = tide_parquet_options_default();
+    options.row_group_rows = 0;
+    assert_int_equal(tide_parquet_writer_new(&column, 1, &options, &writer, &err), TIDE_INVALID);
+    assert_null(writer);
+}
+
+static void finish_with_pairs_reader_has_them(void **state)
+{
+    (void)state;
+    struct tide_parquet_options options = tide_parquet_options_default();
+    struct tide_parquet_writer *writer TIDE_CLEANUP(tide_parquet_writer_free_ptr) = NULL;
+    struct tide_parquet_reader *reader TIDE_CLEANUP(tide_parquet_reader_free_ptr) = NULL;
+    struct tide_parquet_limits limits = tide_parquet_limits_default();
+    struct tide_parquet_column column = {.name = TIDE_STR("x"), .type = TIDE_PARQUET_BOOL};
+    struct tide_parquet_pair pairs[20];
+    struct tide_error err = {0};
+    tide_str bytes = {0};
+    options.created_by = TIDE_STR("us version 1");
+    for (size_t i = 0; i < 20; i++) {
+        pairs[i] = (struct tide_parquet_pair){tide_str_of(&"abcdefghijklmnopqrst"[i], 1),
+                                              tide_str_of("\0\xff value", i % 8)};
+    }
+    assert_int_equal(tide_parquet_writer_new(&column, 1, &options, &writer, &err), TIDE_OK);
+    assert_int_equal(tide_parquet_writer_finish(writer, pairs, 20, &bytes, &err), TIDE_OK);
+    assert_int_equal(tide_parquet_reader_new(bytes, &limits, &reader, &err), TIDE_OK);
+    const struct tide_parquet_metadata *metadata = tide_parquet_reader_metadata(reader);
+    assert_int_equal(metadata->pair_count, 20);
+    for (size_t i = 0; i < 20; i++) {
+        assert_true(tide_str_equal(metadata->pairs[i].key, pairs[i].key));
+        assert_true(tide_str_equal(metadata->pairs[i].value, pairs[i].value));
+    }
+    assert_true(tide_str_equal(metadata->created_by, options.created_by));
+    assert_int_equal(metadata->group_count, 0);
+    assert_int_equal(tide_parquet_reader_find(reader, TIDE_STR("x")), 0);
+    assert_int_equal(tide_parquet_reader_find(reader, TIDE_STR("y")), 1);
+}
+
+/* More values, and larger pages, than a reader wants are refused before memory is reserved. */
+static void read_beyond_limits_is_unsupported(void **state)
+{
+    (void)state;
+    struct tide_parquet_options options = tide_parquet_options_default();
+    struct tide_parquet_writer *writer TIDE_CLEANUP(tide_parquet_writer_free_ptr) = NULL;
+    struct tide_parquet_column column = {.name = TIDE_STR("x"), .type = TIDE_PARQUET_INT64};
+    struct tide_error err = {0};
+    tide_str bytes = {0};
+    options.dictionary_bytes_max = 0;
+    assert_int_equal(tide_parquet_writer_new(&column, 1, &options, &writer, &err), TIDE_OK);
+    for (int64_t i = 0; i < 1000; i++) {
+        tide_parquet_add_i64(writer, 0, i);
+    }
+    assert_int_equal(tide_parquet_writer_end_rows(writer, 1000, &err), TIDE_OK);
+    assert_int_equal(tide_parquet_writer_finish(writer, NULL, 0, &bytes, &err), TIDE_OK);
+
+    static const struct {
+        struct tide_parquet_limits limits;
+        tide_status want;
+    } cases[] = {
+        {{1000, 8000, 8000, 1000}, TIDE_OK},          {{10, 8000, 8000, 1000}, TIDE_UNSUPPORTED},
+        {{1000, 7999, 8000, 1000}, TIDE_UNSUPPORTED}, {{1000, 8000, 7999, 1000}, TIDE_UNSUPPORTED},
+        {{1000, 8000, 8000, 999}, TIDE_UNSUPPORTED},
+    };
+
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        struct tide_parquet_reader *reader TIDE_CLEANUP(tide_parquet_reader_free_ptr) = NULL;
+        struct tide_parquet_values values TIDE_CLEANUP(tide_parquet_values_done) = {0};
+        tide_status status = tide_parquet_reader_new(bytes, &cases[i].limits, &reader, &err);
+        if (status == TIDE_OK) {
+            status = tide_parquet_reader_read(reader, 0, 0, &values, &err);
+        }
+        assert_int_equal(status, cases[i].want);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(write_then_read_random_tables_same_values),
+        cmocka_unit_test(write_large_columns_spans_pages_and_groups),
+        cmocka_unit_test(write_after_reset_same_bytes),
+        cmocka_unit_test(read_every_truncation_is_corrupt),
+        cmocka_unit_test(read_cut_in_the_middle_is_an_error),
+        cmocka_unit_test(read_every_changed_byte_never_crashes),
+        cmocka_unit_test(end_rows_value_out_of_type_is_invalid),
+        cmocka_unit_test(writer_new_bad_columns_and_options_is_invalid),
+        cmocka_unit_test(finish_with_pairs_reader_has_them),
+        cmocka_unit_test(read_beyond_limits_is_unsupported),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
