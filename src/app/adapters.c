@@ -76,6 +76,27 @@ tide_status tide_find_sink(const char *place, const struct tide_sink_ops **ret_o
                      tide_buf_cstr(&shown));
 }
 
+tide_status tide_decode_checkpoint(tide_str json, struct tide_arena *arena,
+                                   struct tide_checkpoint *ret_checkpoint,
+                                   const struct tide_position_kind **ret_kind,
+                                   struct tide_error *err)
+{
+    tide_status status = TIDE_OK;
+    for (size_t i = 0; i < COUNT(sources); i++) {
+        const struct tide_position_kind *kind = sources[i]->position_kind;
+        struct tide_position position;
+        status = tide_checkpoint_decode(json, kind, arena, ret_checkpoint, err);
+        if (status == TIDE_OK) {
+            status = kind->parse(ret_checkpoint->position_json, &position, err);
+        }
+        if (status == TIDE_OK) {
+            *ret_kind = kind;
+            return TIDE_OK;
+        }
+    }
+    return status;
+}
+
 tide_str tide_connection_name(tide_str rest)
 {
     tide_str database = tide_place_url_database(rest);

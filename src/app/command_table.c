@@ -11,6 +11,10 @@
 const struct tide_command tide_commands[] = {
     {"copy", tide_command_copy, "copy a source to a sink, and follow it"},
     {"run", tide_command_run, "run the pipeline of a configuration file"},
+    {"status", tide_command_status, "say what a pipeline is doing"},
+    {"backfill", tide_command_backfill, "copy tables anew, to one sink or all"},
+    {"pause", tide_command_pause, "let a sink wait, and the others go on"},
+    {"resume", tide_command_resume, "let a paused sink go on"},
     {"check", tide_command_check, "say what would keep a source from being copied"},
     {"detach", tide_command_detach, "remove what copies have put into a source"},
     {"verify", tide_command_verify, "tell complete snapshots from truncated ones"},

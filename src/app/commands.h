@@ -27,11 +27,15 @@ struct tide_command {
 extern const struct tide_command tide_commands[];
 
 /* The commands themselves; what each does is its line in the table. */
+int tide_command_backfill(int argc, char **argv);
 int tide_command_check(int argc, char **argv);
 int tide_command_checkpoint(int argc, char **argv);
 int tide_command_copy(int argc, char **argv);
 int tide_command_detach(int argc, char **argv);
+int tide_command_pause(int argc, char **argv);
+int tide_command_resume(int argc, char **argv);
 int tide_command_run(int argc, char **argv);
+int tide_command_status(int argc, char **argv);
 int tide_command_verify(int argc, char **argv);
 
 /**

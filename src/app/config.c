@@ -61,8 +61,11 @@ static void place_state(struct tide_config *config)
     config->state_dir = tide_arena_cstr(&config->arena, tide_buf_str(&path));
 }
 
-tide_status tide_config_parse(const char *file, tide_str bytes, struct tide_config *ret_config,
-                              struct tide_mistakes *mistakes, struct tide_error *err)
+static tide_status parse_keys(const char *file, tide_str bytes, struct tide_config *ret_config,
+                              struct tide_mistakes *mistakes,
+                              void (*read_keys)(struct tide_config_reader *reader,
+                                                const struct tide_yaml_node *root),
+                              struct tide_error *err)
 {
     struct tide_arena arena TIDE_CLEANUP(tide_arena_done) = {0};
     const struct tide_yaml_node *root = NULL;
@@ -73,7 +76,7 @@ tide_status tide_config_parse(const char *file, tide_str bytes, struct tide_conf
         tide_mistakes_add(mistakes, mark, "%s", err->message);
     } else {
         struct tide_config_reader reader = {.config = ret_config, .mistakes = mistakes};
-        tide_config_read_tree(&reader, root);
+        read_keys(&reader, root);
         place_state(ret_config);
     }
     if (mistakes->count > 0) {
@@ -83,27 +86,56 @@ tide_status tide_config_parse(const char *file, tide_str bytes, struct tide_conf
     return TIDE_OK;
 }
 
+tide_status tide_config_parse(const char *file, tide_str bytes, struct tide_config *ret_config,
+                              struct tide_mistakes *mistakes, struct tide_error *err)
+{
+    return parse_keys(file, bytes, ret_config, mistakes, tide_config_read_tree, err);
+}
+
+static tide_status read_bytes(const char *file, struct tide_buf *bytes, struct tide_error *err)
+{
+    tide_status status = tide_file_read(file, TIDE_CONFIG_BYTES_MAX, bytes, err);
+    return status == TIDE_CORRUPT
+               ? tide_fail(err, TIDE_INVALID, "%s is longer than %zu bytes: no configuration", file,
+                           TIDE_CONFIG_BYTES_MAX)
+               : status;
+}
+
 tide_status tide_config_read(const char *file, struct tide_config *ret_config,
                              struct tide_mistakes *mistakes, struct tide_error *err)
 {
     struct tide_buf bytes TIDE_CLEANUP(tide_buf_done) = {0};
-    tide_status status = tide_file_read(file, TIDE_CONFIG_BYTES_MAX, &bytes, err);
-    if (status == TIDE_CORRUPT) {
-        return tide_fail(err, TIDE_INVALID, "%s is longer than %zu bytes: no configuration", file,
-                         TIDE_CONFIG_BYTES_MAX);
-    }
-    TIDE_TRY(status);
+    TIDE_TRY(read_bytes(file, &bytes, err));
     return tide_config_parse(file, tide_buf_str(&bytes), ret_config, mistakes, err);
+}
+
+static void say_mistakes(const struct tide_mistakes *mistakes, const char *file)
+{
+    struct tide_buf text TIDE_CLEANUP(tide_buf_done) = {0};
+    tide_mistakes_print(mistakes, file, &text);
+    (void)fputs(tide_buf_cstr(&text), stderr);
+}
+
+tide_status tide_config_state_dir(const char *file, struct tide_buf *dir, struct tide_error *err)
+{
+    struct tide_config config TIDE_CLEANUP(tide_config_done) = {0};
+    struct tide_mistakes mistakes TIDE_CLEANUP(tide_mistakes_done) = {0};
+    struct tide_buf bytes TIDE_CLEANUP(tide_buf_done) = {0};
+    TIDE_TRY(read_bytes(file, &bytes, err));
+    tide_status status = parse_keys(file, tide_buf_str(&bytes), &config, &mistakes,
+                                    tide_config_read_state_keys, err);
+    say_mistakes(&mistakes, file);
+    TIDE_TRY(status);
+    tide_buf_append_str(dir, tide_str_from(config.state_dir));
+    return TIDE_OK;
 }
 
 tide_status tide_config_load(const char *file, struct tide_config *ret_config,
                              struct tide_error *err)
 {
     struct tide_mistakes mistakes TIDE_CLEANUP(tide_mistakes_done) = {0};
-    struct tide_buf text TIDE_CLEANUP(tide_buf_done) = {0};
     tide_status status = tide_config_read(file, ret_config, &mistakes, err);
-    tide_mistakes_print(&mistakes, file, &text);
-    (void)fputs(tide_buf_cstr(&text), stderr);
+    say_mistakes(&mistakes, file);
     TIDE_TRY(status);
     if (chdir(ret_config->dir) != 0) {
         return tide_fail(err, TIDE_IO, "cannot go to %s: %s", ret_config->dir, strerror(errno));

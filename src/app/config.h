@@ -61,6 +61,12 @@ tide_status tide_config_parse(const char *file, tide_str bytes, struct tide_conf
 tide_status tide_config_load(const char *file, struct tide_config *ret_config,
                              struct tide_error *err);
 
+/**
+ * Appends the state directory that a configuration names, for commands that need no more of it:
+ * mistakes and secrets in its other keys do not matter. What is wrong is said on standard error.
+ */
+tide_status tide_config_state_dir(const char *file, struct tide_buf *dir, struct tide_error *err);
+
 /** The pipeline it describes; borrows from `config`. Makes the stream, which the pipeline takes
  * over. */
 tide_status tide_config_pipeline(const struct tide_config *config,

@@ -69,3 +69,7 @@ void tide_config_read_when_full(struct tide_config_reader *reader,
 
 /** Reads the whole tree into the reader's configuration. */
 void tide_config_read_tree(struct tide_config_reader *reader, const struct tide_yaml_node *root);
+
+/** Only what says where the state is; whatever stands in the other keys. */
+void tide_config_read_state_keys(struct tide_config_reader *reader,
+                                 const struct tide_yaml_node *root);

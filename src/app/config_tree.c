@@ -344,3 +344,34 @@ void tide_config_read_tree(struct tide_config_reader *reader, const struct tide_
     }
     config->detach_node = NULL;
 }
+
+static const struct tide_config_key state_keys[] = {
+    {"name", read_name, offsetof(struct tide_config, name),
+     .missing = "name is missing; say what the pipeline is called, e.g. name: shop"},
+    {"state", read_state, offsetof(struct tide_config, state_dir)},
+};
+
+static bool is_state_key(const struct tide_yaml_node *key)
+{
+    return tide_str_equal(key->text, TIDE_STR("name")) ||
+           tide_str_equal(key->text, TIDE_STR("state"));
+}
+
+void tide_config_read_state_keys(struct tide_config_reader *reader,
+                                 const struct tide_yaml_node *root)
+{
+    struct tide_yaml_node kept = *root;
+    struct tide_yaml_item **link = &kept.first;
+    for (const struct tide_yaml_item *item = root->first; item != NULL; item = item->next) {
+        if (root->kind == TIDE_YAML_MAP && is_state_key(item->key)) {
+            struct tide_yaml_item *copy =
+                tide_arena_alloc(&reader->config->arena, 1, sizeof(*copy));
+            *copy = *item;
+            *link = copy;
+            link = &copy->next;
+        }
+    }
+    *link = NULL;
+    tide_config_read_map(reader, "a configuration", &kept, state_keys, COUNT(state_keys),
+                         reader->config);
+}

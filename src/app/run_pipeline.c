@@ -1,6 +1,7 @@
 #include "app/run_pipeline.h"
 
 #include "app/apart.h"
+#include "app/control.h"
 #include "app/progress.h"
 #include "app/signals.h"
 #include "base/clock.h"
@@ -16,6 +17,7 @@ struct run {
     struct tide_waker waker;
     struct tide_waker calling_off; /* woken by a stop signal: for what the start waits for */
     struct tide_progress_view view;
+    struct tide_control control;
     struct tide_copy_report *report;
 };
 
@@ -37,7 +39,9 @@ static void drain(struct run *run)
     int64_t deadline_us = tide_clock_deadline_us(DRAIN_US);
     bool was_explained = false;
     int signal = 0;
+    tide_control_set_phase(&run->control, TIDE_CONTROL_STOPPING);
     tide_pipeline_halt(run->pipeline);
+    tide_control_set_phase(&run->control, TIDE_CONTROL_DRAINING);
     while (!tide_pipeline_is_drained(run->pipeline) && tide_clock_monotonic_us() < deadline_us) {
         if (tide_clock_monotonic_us() - started_us >= DRAIN_UNHEARD_US) {
             explain_drain(run, &was_explained);
@@ -46,6 +50,7 @@ static void drain(struct run *run)
                               &signal)) {
             return;
         }
+        tide_control_serve(&run->control);
     }
 }
 
@@ -67,6 +72,7 @@ static tide_status watch(struct run *run, struct tide_error *err)
         if (tide_signals_wait(&run->signals, &run->waker, watch_deadline(run), &signal)) {
             return TIDE_OK;
         }
+        tide_control_serve(&run->control);
     }
 }
 
@@ -87,8 +93,10 @@ static tide_status run_to_end(struct run *run, bool is_quiet, struct tide_error 
     tide_progress_view_init(&run->view, run->pipeline, is_quiet);
     TIDE_TRY(tide_pipeline_start(run->pipeline, err));
     report->has_capture = true;
+    tide_control_set_phase(&run->control, TIDE_CONTROL_RUNNING);
     tide_status status = watch(run, err);
     drain(run);
+    tide_control_set_phase(&run->control, TIDE_CONTROL_STOPPING);
     tide_progress_view_clear(&run->view);
     struct tide_error late;
     tide_status finished = tide_pipeline_finish(run->pipeline, &late);
@@ -107,14 +115,17 @@ static tide_status run_to_end(struct run *run, bool is_quiet, struct tide_error 
     return status == TIDE_END ? TIDE_OK : status;
 }
 
-static tide_status run_opened(struct run *run, bool is_quiet, struct tide_error *err)
+static tide_status run_opened(struct run *run, const struct tide_pipeline_options *options,
+                              bool is_quiet, struct tide_error *err)
 {
     struct tide_copy_report *report = run->report;
     tide_copy_report_opened(report, run->pipeline);
     if (tide_pipeline_found(run->pipeline) == TIDE_PIPELINE_LEFTOVER) {
         return tide_pipeline_detach(run->pipeline, &report->removed, err);
     }
+    tide_control_init(&run->control, run->pipeline, options, &run->waker);
     tide_status status = run_to_end(run, is_quiet, err);
+    tide_control_done(&run->control);
     tide_copy_report_ended(report, run->pipeline, status);
     return status;
 }
@@ -146,7 +157,7 @@ static tide_status run_apart(const struct tide_pipeline_options *options, bool i
     tide_status status = tide_pipeline_open(&interruptible, &run.waker, &run.pipeline, &notes, err);
     tide_copy_report_notes(report, tide_buf_str(&notes));
     if (status == TIDE_OK) {
-        status = run_opened(&run, is_quiet, err);
+        status = run_opened(&run, &interruptible, is_quiet, err);
         tide_pipeline_free(run.pipeline);
     }
     tide_signals_relay_done(&run.relay);

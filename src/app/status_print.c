@@ -130,7 +130,6 @@ static void add_lane(struct tide_text_table *table, const struct tide_status_sin
     append_bytes(&cell, sink->lane_bytes);
     tide_buf_append_str(&cell, TIDE_STR(" in "));
     tide_buf_append_u64(&cell, sink->lane_items);
-    tide_buf_append_str(&cell, sink->is_full ? TIDE_STR(", full") : TIDE_STR(""));
     tide_text_table_add(table, tide_buf_str(&cell));
 }
 
@@ -153,7 +152,6 @@ static void add_sink(struct tide_text_table *table, const struct tide_status_sin
     append_bytes(&bytes, sink->bytes);
     tide_text_table_add(table, tide_buf_str(&bytes));
     add_count(table, sink->restarts);
-    tide_text_table_add(table, sink->place);
 }
 
 static void print_error(struct tide_buf *buf, const struct tide_status_sink *sink)
@@ -175,8 +173,8 @@ static void print_error(struct tide_buf *buf, const struct tide_status_sink *sin
 
 static void print_sinks(struct tide_buf *buf, const struct tide_status_report *report)
 {
-    static const char *const names[] = {"SINK",    "STATE", "LANE",     "ROWS", "STUBS",
-                                        "CHANGES", "BYTES", "RESTARTS", "PLACE"};
+    static const char *const names[] = {"SINK",  "STATE",   "LANE",  "ROWS",
+                                        "STUBS", "CHANGES", "BYTES", "RESTARTS"};
     struct tide_text_table table TIDE_CLEANUP(tide_text_table_done) = {
         .column_count = sizeof(names) / sizeof(names[0])};
     add_header(&table, names);

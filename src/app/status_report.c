@@ -78,10 +78,8 @@ static const struct field memory_fields[] = {
 
 static const struct field sink_fields[] = {
     SINK("name", FIELD_TEXT, name),
-    SINK("place", FIELD_TEXT, place),
     SINK("state", FIELD_TEXT, state),
     SINK("seeded", FIELD_BOOL, is_seeded),
-    SINK("is_full", FIELD_BOOL, is_full),
     SINK("lane_items", FIELD_U64, lane_items),
     SINK("lane_bytes", FIELD_U64, lane_bytes),
     SINK("rows", FIELD_U64, rows),

@@ -13,10 +13,9 @@
 
 struct tide_status_sink {
     tide_str name;
-    tide_str place;
-    tide_str state; /* "running", "waiting", "failed", "paused", "detached", "ended", "stopped" */
+    tide_str
+        state; /* "starting", "running", "waiting", "failed", "paused", "detached", "ended", … */
     bool is_seeded;
-    bool is_full; /* its lane is */
     uint64_t lane_items;
     uint64_t lane_bytes;
     uint64_t rows;

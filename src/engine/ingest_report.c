@@ -86,7 +86,8 @@ static void look_at_lane(struct tide_ingest *ingest, struct tide_ingest_sink *si
     size_t bytes = 0;
     uint64_t floor = stream->ops->held(stream, sink->lane);
     stream->ops->lane_load(stream, sink->lane, &items, &bytes);
-    if (items == 0 || floor != sink->floor || sink->is_paused) {
+    bool is_new = sink->floor_moved_us == 0;
+    if (items == 0 || floor != sink->floor || sink->is_paused || is_new) {
         sink->floor = floor;
         sink->floor_moved_us = now_us;
     }
@@ -203,6 +204,8 @@ void tide_ingest_serve_report(struct tide_ingest *ingest)
         return;
     }
     forget_held_marks(ingest);
+    reporting->looked_at_us = 0; /* what became held while nothing else happened has moved */
+    tide_ingest_look(ingest);
     struct tide_ingest_report report = draw(ingest);
     tide_mutex_lock(&reporting->mutex);
     struct tide_arena old = reporting->report.arena;

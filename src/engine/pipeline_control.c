@@ -7,8 +7,9 @@
 
 #include <unistd.h>
 
-#define LOOK_US        5000
-#define REPORT_WAIT_US 2000000
+#define LOOK_US         5000
+#define REPORT_WAIT_US  2000000
+#define SHOWN_BYTES_MAX 300 /* of lists in messages */
 
 /* Waits until the counter has come to `number`. */
 static tide_status wait_for(struct tide_pipeline *pipeline, const _Atomic uint64_t *counter,
@@ -95,7 +96,7 @@ struct choice {
     struct tide_arena arena;
     tide_str *stores;
     size_t count;
-    size_t cap;
+    struct tide_buf known; /* names for a message, as many as fit */
 };
 
 static bool is_in(const tide_str *names, size_t count, tide_str name)
@@ -106,6 +107,26 @@ static bool is_in(const tide_str *names, size_t count, tide_str name)
         }
     }
     return false;
+}
+
+/* A table may have several copies, old and new. */
+static bool is_first(const struct tide_ingest_report *report, size_t index)
+{
+    size_t i = 0;
+    while (!tide_str_equal(report->copies[i].store, report->copies[index].store)) {
+        i++;
+    }
+    return i == index;
+}
+
+static void note_known(struct choice *choice, tide_str store)
+{
+    struct tide_buf *known = &choice->known;
+    if (known->len < SHOWN_BYTES_MAX) {
+        tide_buf_printf(known, "%s%.*s", known->len == 0 ? "" : ", ", TIDE_STR_ARG(store));
+    } else if (!tide_str_ends_with(tide_buf_str(known), TIDE_STR("…"))) {
+        tide_buf_append_str(known, TIDE_STR(", …"));
+    }
 }
 
 static void choose_store(struct choice *choice, tide_str store)
@@ -127,10 +148,13 @@ static void choose(void *context, const struct tide_ingest_report *report, bool 
     choice->stores = tide_arena_alloc(&choice->arena, report->copy_count, sizeof(*choice->stores));
     for (size_t i = 0; i < report->copy_count; i++) {
         choose_store(choice, report->copies[i].store);
+        if (is_first(report, i)) {
+            note_known(choice, report->copies[i].store);
+        }
     }
 }
 
-static tide_status check_choice(const struct choice *choice, struct tide_error *err)
+static tide_status check_choice(struct choice *choice, struct tide_error *err)
 {
     for (size_t g = 0; g < choice->glob_count; g++) {
         bool is_there = false;
@@ -138,8 +162,8 @@ static tide_status check_choice(const struct choice *choice, struct tide_error *
             is_there = is_there || tide_glob_matches_store(choice->globs[g], choice->stores[i]);
         }
         if (!is_there) {
-            return tide_fail(err, TIDE_INVALID, "no table that is copied matches %.*s",
-                             TIDE_STR_ARG(choice->globs[g]));
+            return tide_fail(err, TIDE_INVALID, "no table matches %.*s; there are %s",
+                             TIDE_STR_ARG(choice->globs[g]), tide_buf_cstr(&choice->known));
         }
     }
     return choice->count > 0 ? TIDE_OK : tide_fail(err, TIDE_INVALID, "no table is copied yet");
@@ -189,6 +213,7 @@ tide_status tide_pipeline_backfill(struct tide_pipeline *pipeline, tide_str sink
     for (size_t i = 0; status == TIDE_OK && i < choice.count; i++) {
         tide_buf_printf(ret_tables, "%.*s\n", TIDE_STR_ARG(choice.stores[i]));
     }
+    tide_buf_done(&choice.known);
     tide_arena_done(&choice.arena);
     return status;
 }

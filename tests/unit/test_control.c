@@ -370,7 +370,7 @@ static void clients_that_come_and_go_leave_nothing(void **state)
     for (unsigned i = 0; open_files() > before && i < 2000; i++) {
         (void)usleep(1000);
     }
-    assert_int_equal(open_files(), before);
+    assert_true(open_files() <= before);
     end(&self);
 }
 
