@@ -17,7 +17,7 @@ static tide_status fail_read(const char *path, struct tide_error *err)
 }
 
 tide_status tide_lines_open(struct tide_lines *lines, const char *path, size_t line_bytes_max,
-                            uint64_t file_bytes_max, struct tide_error *err)
+                            uint64_t file_bytes_wanted, struct tide_error *err)
 {
     bool is_standard_input = strcmp(path, "-") == 0;
     int fd = is_standard_input ? STDIN_FILENO : open(path, O_RDONLY | O_CLOEXEC);
@@ -28,7 +28,7 @@ tide_status tide_lines_open(struct tide_lines *lines, const char *path, size_t l
                                  .byte_word = "byte",
                                  .fd = fd,
                                  .line_bytes_max = line_bytes_max,
-                                 .file_bytes_max = file_bytes_max};
+                                 .file_bytes_wanted = file_bytes_wanted};
     (void)posix_fadvise(fd, 0, 0, POSIX_FADV_SEQUENTIAL);
     return TIDE_OK;
 }
@@ -51,12 +51,17 @@ static tide_status check_size(const struct tide_lines *lines, struct tide_error 
     if (fstat(lines->fd, &info) != 0) {
         return fail_read(lines->path, err);
     }
-    if (S_ISREG(info.st_mode) && lines->fd != STDIN_FILENO &&
-        (uint64_t)info.st_size < lines->file_bytes) {
+    if (!S_ISREG(info.st_mode) || lines->fd == STDIN_FILENO) {
+        return TIDE_OK;
+    }
+    uint64_t wanted = lines->file_bytes_wanted;
+    uint64_t before = wanted != UINT64_MAX ? wanted : lines->file_bytes;
+    uint64_t now = (uint64_t)info.st_size;
+    if (now < before) {
         return tide_fail(err, TIDE_IO,
                          "%s: became shorter while it was read: %" PRIu64 " bytes, then %" PRIu64
                          "; verify it again when nobody changes it",
-                         lines->path, lines->file_bytes, (uint64_t)info.st_size);
+                         lines->path, before, now);
     }
     return TIDE_OK;
 }
@@ -65,7 +70,7 @@ static tide_status check_size(const struct tide_lines *lines, struct tide_error 
 static tide_status read_file(struct tide_lines *lines, char *to, size_t room, size_t *ret_got,
                              struct tide_error *err)
 {
-    uint64_t left = lines->file_bytes_max - lines->file_bytes;
+    uint64_t left = lines->file_bytes_wanted - lines->file_bytes;
     ssize_t got;
     do {
         got = read(lines->fd, to, room < left ? room : (size_t)left);

@@ -19,8 +19,8 @@ struct tide_lines {
     const char *byte_word; /* what a place counts: "byte", or that of what was compressed */
     int fd;
     size_t line_bytes_max;
-    uint64_t file_bytes_max; /* the file is taken to end here */
-    uint64_t file_bytes;     /* read so far */
+    uint64_t file_bytes_wanted;
+    uint64_t file_bytes; /* read so far */
     struct tide_unzstd *unzstd;
     struct tide_buf block;
     size_t start;      /* of the next line within the block */
@@ -32,10 +32,11 @@ struct tide_lines {
 
 /**
  * Opens a file, or standard input for "-". `path` must stay. A line of more than `line_bytes_max`
- * bytes is refused; of the file at most `file_bytes_max` bytes are read.
+ * bytes is refused. Of the file just `file_bytes_wanted` bytes are read, as many as there were
+ * before; UINT64_MAX: as many as there are.
  */
 tide_status tide_lines_open(struct tide_lines *lines, const char *path, size_t line_bytes_max,
-                            uint64_t file_bytes_max, struct tide_error *err);
+                            uint64_t file_bytes_wanted, struct tide_error *err);
 
 /** Closes the file and frees the block. `{0}` with fd -1 is closed. For TIDE_CLEANUP too. */
 void tide_lines_close(struct tide_lines *lines);
@@ -44,8 +45,9 @@ void tide_lines_close(struct tide_lines *lines);
  * The next line without its line end; valid until the next call. `ret_at` is its place (see
  * byte_word), `ret_is_ended` is false for a last line without line end.
  *
- * Errors:  TIDE_END after the last one; TIDE_IO it cannot be read, or a file became shorter
- *          meanwhile; TIDE_CORRUPT a line over the limit, or zstd data that are damaged or cut off.
+ * Errors:  TIDE_END after the last one; TIDE_IO it cannot be read, or a file is shorter than what
+ *          was read or is wanted; TIDE_CORRUPT a line over the limit, or zstd data that are damaged
+ * or cut off.
  */
 tide_status tide_lines_next(struct tide_lines *lines, tide_str *ret_line, uint64_t *ret_at,
                             bool *ret_is_ended, struct tide_error *err);

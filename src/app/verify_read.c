@@ -71,19 +71,14 @@ static tide_status read_input(const struct reading *reading, size_t number, stru
 {
     struct tide_input *input = &reading->inputs->items[number];
     struct tide_lines lines TIDE_CLEANUP(tide_lines_close) = {.fd = -1};
-    uint64_t bytes_max = reading->is_first_pass ? UINT64_MAX : input->bytes;
+    uint64_t wanted = reading->is_first_pass ? UINT64_MAX : input->bytes;
     if (input->error != NULL) {
         return tide_fail(err, TIDE_IO, "%s", input->error);
     }
-    TIDE_TRY(tide_lines_open(&lines, input->path, reading->frame_bytes_max, bytes_max, err));
+    TIDE_TRY(tide_lines_open(&lines, input->path, reading->frame_bytes_max, wanted, err));
     TIDE_TRY(read_lines(reading, &lines, number, err));
     if (reading->is_first_pass) {
         input->bytes = lines.file_bytes;
-    } else if (lines.file_bytes < input->bytes) {
-        return tide_fail(err, TIDE_IO,
-                         "%s: became shorter while it was read: %" PRIu64 " bytes, then %" PRIu64
-                         "; verify it again when nobody changes it",
-                         input->path, input->bytes, lines.file_bytes);
     }
     return TIDE_OK;
 }

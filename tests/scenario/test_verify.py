@@ -2,8 +2,10 @@
 
 import json
 import os
+import pathlib
 import sqlite3
 import subprocess
+import tempfile
 
 import pytest
 
@@ -182,11 +184,31 @@ def test_what_cannot_be_read_stops_no_other(beside, tmp_path):
     assert "in/gone.ndjson: could not be read: No such file" in beside("in")
     (tmp_path / "bad.ndjson").write_text(begin() + "\n" + row(0) + "\ngarbage\n" + end(1) + "\n")
     assert "1 snapshot with frames in it is not judged" in beside("bad.ndjson")
-    (tmp_path / "in/gone.ndjson").unlink()
-    (tmp_path / "in/all.ndjson").mkdir()
-    os.chmod(tmp_path / "in/all.ndjson", 0)
-    if os.getuid() != 0:
-        assert "in/all.ndjson: could not be read: Permission denied" in beside("in")
+    assert "could not be read: Input/output error" in beside("/proc/self/mem")
+
+
+def test_what_may_not_be_read_stops_no_other(program):
+    nobody = {"user": 65534} if os.getuid() == 0 else {}
+    with tempfile.TemporaryDirectory() as folder:
+        os.chmod(folder, 0o755)
+        for name in ("whole.ndjson", "file.ndjson", "a/below.ndjson", "a/folder/x.ndjson"):
+            path = pathlib.Path(folder, name)
+            path.parent.mkdir(exist_ok=True)
+            path.write_text(end(0, snapshot=path.stem, store=f"shop.{path.stem}") + "\n")
+        for name in ("file.ndjson", "a/folder"):
+            os.chmod(os.path.join(folder, name), 0)
+        try:
+            result = subprocess.run([program, "verify", "."], cwd=folder, capture_output=True,
+                                    text=True, check=False, **nobody)
+        except PermissionError:
+            pytest.skip("another user may not run the program")
+        finally:
+            os.chmod(os.path.join(folder, "a/folder"), 0o700)
+    assert result.returncode == 3
+    assert [line.split()[1] for line in result.stdout.splitlines()] == ["shop.below", "shop.whole"]
+    assert result.stderr == "".join(
+        f"tidemark: verify: ./{name}: could not be read: Permission denied\n"
+        for name in ("a/folder", "file.ndjson"))
 
 
 def test_an_older_snapshot_does_not_stand_for_the_newest_in_doubt(run, tmp_path):
