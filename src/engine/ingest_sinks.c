@@ -1,10 +1,13 @@
 /* Which sinks take part, and on which lanes: they come, are paused, and are let go while it runs.
  */
 #include "base/alloc.h"
+#include "base/clock.h"
 #include "base/log.h"
 #include "engine/ingest_state.h"
 
 #include <stdlib.h>
+
+#define SAY_HOLDS_US INT64_C(60000000)
 
 struct tide_ingest_sink *tide_ingest_sink_of(const struct tide_ingest *ingest, unsigned lane)
 {
@@ -188,6 +191,17 @@ tide_status tide_ingest_take_posts(struct tide_ingest *ingest, struct tide_error
     return TIDE_OK;
 }
 
+/* Its policy is to wait: the disk of the source fills meanwhile. */
+static void say_it_holds(struct tide_ingest_sink *sink, uint64_t retained)
+{
+    int64_t now_us = tide_clock_monotonic_us();
+    if (now_us >= sink->say_holds_us) {
+        sink->say_holds_us = now_us + SAY_HOLDS_US;
+        tide_log(TIDE_LOG_WARN, "sink %s is behind: the source keeps %llu bytes of log for it",
+                 sink->name, (unsigned long long)retained);
+    }
+}
+
 tide_status tide_ingest_detach_full(struct tide_ingest *ingest, tide_lane_set full,
                                     struct tide_error *err)
 {
@@ -210,6 +224,8 @@ tide_status tide_ingest_detach_full(struct tide_ingest *ingest, tide_lane_set fu
                      "sink %s is detached: its lane is full and the source keeps %llu bytes of "
                      "log; it is copied anew when it takes part again",
                      sink->name, (unsigned long long)retained);
+        } else if (sink != NULL) {
+            say_it_holds(sink, retained);
         }
     }
     return before == ingest->dropped ? TIDE_OK : tide_ingest_save(ingest, false, err);

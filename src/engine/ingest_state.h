@@ -31,6 +31,7 @@ struct tide_ingest_sink {
     bool may_detach;
     uint64_t floor; /* what of its lane was held when that moved last */
     int64_t floor_moved_us;
+    int64_t say_holds_us; /* not before */
 };
 
 struct tide_ingest_copy {

@@ -2,6 +2,8 @@
 
 #include "sink_engine_kit.h"
 
+#include <stdatomic.h>
+
 static void run_errors_in_a_row_double_the_wait_up_to_its_bound(void **state)
 {
     (void)state;
@@ -260,6 +262,104 @@ static void run_random_failures_hold_everything_in_the_end(void **state)
     rig_close(&rig);
 }
 
+static void pause_closes_it_and_resume_delivers_what_came_meanwhile(void **state)
+{
+    (void)state;
+    struct rig rig;
+    rig_open(&rig);
+    rig_publish(&rig, 1);
+    tide_sink_engine_start(rig.engine);
+    rig_await_floor(&rig, 1);
+    tide_sink_engine_pause(rig.engine);
+    rig_await_state(&rig, TIDE_SINK_PAUSED);
+    rig_publish(&rig, 2);
+    rig_sleep_us(5000);
+    assert_int_equal(rig.stream->ops->held(rig.stream, rig.lane), 1);
+    tide_sink_engine_resume(rig.engine);
+    rig_await_floor(&rig, 2);
+    rig_close_and_join(&rig);
+    rig_expect_log(&rig, "o w1:0 f1@0 c r w2:0 f1@1 c ");
+    assert_int_equal(rig_status(&rig).restarts, 0);
+    rig_close(&rig);
+}
+
+static void pause_before_the_start_does_not_open_it(void **state)
+{
+    (void)state;
+    struct rig rig;
+    rig_open(&rig);
+    tide_sink_engine_pause(rig.engine);
+    tide_sink_engine_start(rig.engine);
+    rig_await_state(&rig, TIDE_SINK_PAUSED);
+    tide_sink_engine_stop(rig.engine);
+    tide_sink_engine_join(rig.engine);
+    rig_expect_log(&rig, "");
+    rig_close(&rig);
+}
+
+static void keep_trying_opens_again_after_an_error_that_would_end_it(void **state)
+{
+    (void)state;
+    struct rig rig;
+    rig_stream(&rig);
+    rig.options.keeps_trying = true;
+    rig_engine(&rig);
+    rig.script.status = TIDE_STALE;
+    rig.script.is_retriable = false;
+    rig.script.open_failures = 2;
+    rig_publish(&rig, 1);
+    tide_sink_engine_start(rig.engine);
+    rig_await_floor(&rig, 1);
+    rig_close_and_join(&rig);
+    rig_expect_log(&rig, "o! o! o w1:0 f1@0 c ");
+    rig_close(&rig);
+}
+
+static void resume_ends_the_wait_for_a_restart(void **state)
+{
+    (void)state;
+    struct rig rig;
+    rig_stream(&rig);
+    rig.options.wait_first_us = 3600 * (int64_t)1000000;
+    rig_engine(&rig);
+    rig.script.open_failures = 1;
+    rig_publish(&rig, 1);
+    tide_sink_engine_start(rig.engine);
+    rig_await_state(&rig, TIDE_SINK_WAITING);
+    tide_sink_engine_resume(rig.engine);
+    rig_await_floor(&rig, 1);
+    rig_close_and_join(&rig);
+    rig_close(&rig);
+}
+
+static tide_status refuse_unless_told(void *context, const struct tide_sink_held *held,
+                                      struct tide_error *err)
+{
+    atomic_uint *calls = context;
+    (void)held;
+    return atomic_fetch_add(calls, 1) == 0
+               ? tide_fail_retriable(err, TIDE_STALE, "it has lost something")
+               : TIDE_OK;
+}
+
+static void check_that_fails_closes_it_before_anything_is_written(void **state)
+{
+    (void)state;
+    struct rig rig;
+    atomic_uint calls = 0;
+    rig_stream(&rig);
+    rig.options.check = refuse_unless_told;
+    rig.options.check_context = &calls;
+    rig_engine(&rig);
+    rig_publish(&rig, 1);
+    tide_sink_engine_start(rig.engine);
+    rig_await_floor(&rig, 1);
+    rig_close_and_join(&rig);
+    rig_expect_log(&rig, "o c r w1:0 f1@0 c ");
+    assert_int_equal(atomic_load(&calls), 2);
+    rig_close(&rig);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -276,6 +376,11 @@ int main(void)
         cmocka_unit_test(run_lasting_error_fails_it_for_good),
         cmocka_unit_test(run_retriable_or_passing_error_is_tried_again),
         cmocka_unit_test(run_random_failures_hold_everything_in_the_end),
+        cmocka_unit_test(pause_closes_it_and_resume_delivers_what_came_meanwhile),
+        cmocka_unit_test(pause_before_the_start_does_not_open_it),
+        cmocka_unit_test(keep_trying_opens_again_after_an_error_that_would_end_it),
+        cmocka_unit_test(resume_ends_the_wait_for_a_restart),
+        cmocka_unit_test(check_that_fails_closes_it_before_anything_is_written),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

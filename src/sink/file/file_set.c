@@ -237,6 +237,21 @@ static tide_status sync_all(struct tide_file_set *set, bool *ret_changed, struct
     return TIDE_OK;
 }
 
+/* Files are found through the open directory: that it is still what its path names is checked here.
+ */
+static tide_status check_dir(const struct tide_file_set *set, struct tide_error *err)
+{
+    struct stat named;
+    struct stat open;
+    if (stat(set->place.dir_path, &named) == 0 && fstat(set->place.dir.fd, &open) == 0 &&
+        named.st_dev == open.st_dev && named.st_ino == open.st_ino) {
+        return TIDE_OK;
+    }
+    return tide_fail(err, TIDE_STALE,
+                     "directory %s was moved or replaced while files in it were being written",
+                     set->place.dir_path);
+}
+
 tide_status tide_file_set_flush(struct tide_file_set *set, const struct tide_progress *progress,
                                 struct tide_error *err)
 {
@@ -246,6 +261,7 @@ tide_status tide_file_set_flush(struct tide_file_set *set, const struct tide_pro
     if (!changed && tide_progress_equal(progress, &set->held.progress)) {
         return TIDE_OK;
     }
+    TIDE_TRY(check_dir(set, err));
     tide_buf_reset(&set->scratch);
     tide_held_record_encode(&set->held, progress, &set->scratch);
     TIDE_TRY(tide_durability_store(&set->durability, tide_buf_str(&set->scratch), err));

@@ -61,6 +61,20 @@ static void forget_oldest_ended(struct tide_progress *progress)
     take_out(progress, oldest);
 }
 
+/* Copies that were begun anew under another id leave theirs open for ever. A lane has one copy
+ * under way, and few that wait to go on. */
+static void forget_oldest_open(struct tide_progress *progress)
+{
+    if (progress->snapshot_count - tide_progress_ended_count(progress) <= TIDE_PROGRESS_OPEN_MAX) {
+        return;
+    }
+    size_t oldest = 0;
+    while (progress->snapshots[oldest].next_seq == TIDE_SEQ_ENDED) {
+        oldest++;
+    }
+    take_out(progress, oldest);
+}
+
 static void apply_snapshot(struct tide_progress *progress, const struct tide_snapshot_part *part)
 {
     struct tide_held_snapshot now = {
@@ -78,6 +92,7 @@ static void apply_snapshot(struct tide_progress *progress, const struct tide_sna
         progress->snapshots[at] = now;
     } else {
         tide_progress_add(progress, &now);
+        forget_oldest_open(progress);
     }
 }
 

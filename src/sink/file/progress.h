@@ -11,11 +11,12 @@
 /* Ended snapshots that are remembered, so that one that is missing can be told from one that has
  * ended: more than a lane can have under way. */
 #define TIDE_PROGRESS_ENDED_MAX 1024
+#define TIDE_PROGRESS_OPEN_MAX  64
 
 struct tide_progress {
     struct tide_place place;
     struct tide_held_snapshot
-        *snapshots; /* open ones, and the latest TIDE_PROGRESS_ENDED_MAX ended */
+        *snapshots; /* the latest TIDE_PROGRESS_OPEN_MAX open and TIDE_PROGRESS_ENDED_MAX ended */
     size_t snapshot_count;
     size_t snapshot_cap;
 };
