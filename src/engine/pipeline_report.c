@@ -176,7 +176,11 @@ static void append_counts(struct picture *picture)
     append_number(buf, "rows", atomic_load(&stats->rows_published));
     append_number(buf, "detached", atomic_load(&stats->detached));
     append_number(buf, "dead_letters", tide_dead_letter_file_count(pipeline->dead_letters));
-    tide_buf_append_str(buf, TIDE_STR("\"checkpoint\":{"));
+    tide_buf_append_str(buf, TIDE_STR("\"memory\":{"));
+    append_number(buf, "used", tide_budget_used(pipeline->budget));
+    append_number(buf, "limit", tide_budget_limit(pipeline->budget));
+    end_list(buf, '}');
+    tide_buf_append_str(buf, TIDE_STR(",\"checkpoint\":{"));
     append_number(buf, "sequence", picture->ingest->sequence);
     append_seconds(buf, "seconds_ago", picture->ingest->saved_ago_us);
     end_list(buf, '}');
