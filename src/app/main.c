@@ -7,6 +7,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
 const char *argp_program_version = "tidemark " TIDE_VERSION;
@@ -38,6 +39,16 @@ static void hold_standard_descriptors(void)
     }
 }
 
+/* A file for each table may be many files: what is granted is used. */
+static void raise_open_files(void)
+{
+    struct rlimit limit;
+    if (getrlimit(RLIMIT_NOFILE, &limit) == 0 && limit.rlim_cur < limit.rlim_max) {
+        limit.rlim_cur = limit.rlim_max;
+        (void)setrlimit(RLIMIT_NOFILE, &limit);
+    }
+}
+
 int main(int argc, char **argv)
 {
     hold_standard_descriptors();
@@ -45,6 +56,8 @@ int main(int argc, char **argv)
     /* A closed pipe or socket is an error of the write that meets it, not the end of the program.
      */
     (void)signal(SIGPIPE, SIG_IGN);
+    (void)signal(SIGXFSZ, SIG_IGN); /* a file that may not grow is an error of the write, too */
+    raise_open_files();
     (void)atexit(check_standard_output);
     return tide_commands_run(tide_commands, argc, argv);
 }

@@ -2,10 +2,18 @@
 
 #include "base/clock.h"
 
+#include <errno.h>
 #include <poll.h>
 #include <signal.h>
 #include <sys/signalfd.h>
 #include <unistd.h>
+
+/* The starter wants it to stay when the terminal goes away, as nohup does. */
+static bool is_hangup_ignored(void)
+{
+    struct sigaction was;
+    return sigaction(SIGHUP, NULL, &was) == 0 && was.sa_handler == SIG_IGN;
+}
 
 void tide_signals_init(struct tide_signals *signals)
 {
@@ -13,11 +21,15 @@ void tide_signals_init(struct tide_signals *signals)
     (void)sigemptyset(&set);
     (void)sigaddset(&set, SIGINT);
     (void)sigaddset(&set, SIGTERM);
-    (void)sigaddset(&set, SIGHUP);
+    if (!is_hangup_ignored()) { /* blocked, it would come in spite of that */
+        (void)sigaddset(&set, SIGHUP);
+    }
     int rc = pthread_sigmask(SIG_BLOCK, &set, NULL);
     TIDE_ASSERT(rc == 0);
     signals->fd = signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
-    TIDE_ASSERT(signals->fd >= 0);
+    if (signals->fd < 0) {
+        tide_none_left("file descriptors", errno, "raise the limit (ulimit -n)");
+    }
 }
 
 void tide_signals_done(struct tide_signals *signals)

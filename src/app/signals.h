@@ -1,4 +1,5 @@
-/* The stop signals (INT, TERM, HUP) as something to wait for, together with a waker. */
+/* The stop signals (INT, TERM, and HUP unless that is ignored) as something to wait for, together
+ * with a waker. */
 #pragma once
 
 #include "base/thread.h"

@@ -2,14 +2,22 @@
 
 #include "base/status.h"
 
+#include <errno.h>
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
 
+static TIDE_NORETURN void no_memory(void)
+{
+    tide_none_left("memory", ENOMEM, "give it more, then go on with the same command");
+}
+
 void *tide_alloc(size_t count, size_t size)
 {
     void *ptr = calloc(count == 0 ? 1 : count, size);
-    TIDE_ASSERT(ptr != NULL);
+    if (TIDE_UNLIKELY(ptr == NULL)) {
+        no_memory();
+    }
     return ptr;
 }
 
@@ -17,7 +25,9 @@ void *tide_realloc(void *ptr, size_t count, size_t size)
 {
     TIDE_ASSERT(size > 0 && count <= SIZE_MAX / size);
     void *grown = realloc(ptr, count == 0 ? size : count * size);
-    TIDE_ASSERT(grown != NULL);
+    if (TIDE_UNLIKELY(grown == NULL)) {
+        no_memory();
+    }
     return grown;
 }
 

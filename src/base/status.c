@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 static void set_message(struct tide_error *err, const char *fmt, va_list args)
 {
@@ -75,6 +76,13 @@ const char *tide_status_name(tide_status status)
     };
     TIDE_ASSERT((size_t)status < sizeof(names) / sizeof(names[0]));
     return names[status];
+}
+
+void tide_none_left(const char *what, int error, const char *way_out)
+{
+    (void)fprintf(stderr, "tidemark: the system gives no more %s: %s; %s\n", what, strerror(error),
+                  way_out);
+    _exit(3); /* in whatever thread: what is not held yet comes again */
 }
 
 void tide_assert_failed(const char *file, int line, const char *condition)

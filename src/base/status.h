@@ -3,7 +3,8 @@
  *
  * Every function that can fail returns tide_status (the compiler refuses to let it be ignored) and
  * takes a `struct tide_error *err` last, never NULL. Outputs are untouched on failure. Running out
- * of memory and broken invariants abort: the program is crash-only and resumes from its checkpoint.
+ * of memory, threads or descriptors ends the program, and so do broken invariants: it is crash-only
+ * and resumes from its checkpoint.
  */
 #pragma once
 
@@ -75,6 +76,12 @@ const char *tide_status_name(tide_status status);
 
 /** Prints "file:line: condition" and aborts. Called by TIDE_ASSERT. */
 void tide_assert_failed(const char *file, int line, const char *condition) TIDE_NORETURN;
+
+/**
+ * Ends the program with status 3 where the system gives no more of `what`: "no more <what>:
+ * <error>; <way_out>". For what nobody could go on without, and no input can ask too much of.
+ */
+void tide_none_left(const char *what, int error, const char *way_out) TIDE_NORETURN;
 
 /* Compiled in always, also in release builds. */
 #define TIDE_ASSERT(condition)                                                                     \

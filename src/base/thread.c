@@ -37,7 +37,9 @@ void tide_thread_start(pthread_t *ret_thread, void *(*run)(void *), void *arg)
     (void)sigfillset(&all);
     TIDE_ASSERT(pthread_sigmask(SIG_SETMASK, &all, &before) == 0);
     int rc = pthread_create(ret_thread, NULL, run, arg);
-    TIDE_ASSERT(rc == 0);
+    if (rc != 0) {
+        tide_none_left("threads", rc, "raise the limit (ulimit -u, pids.max)");
+    }
     TIDE_ASSERT(pthread_sigmask(SIG_SETMASK, &before, NULL) == 0);
 }
 
@@ -56,7 +58,9 @@ void tide_mutex_unlock(pthread_mutex_t *mutex)
 void tide_waker_init(struct tide_waker *waker)
 {
     waker->fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
-    TIDE_ASSERT(waker->fd >= 0);
+    if (waker->fd < 0) {
+        tide_none_left("file descriptors", errno, "raise the limit (ulimit -n)");
+    }
 }
 
 void tide_waker_done(struct tide_waker *waker)

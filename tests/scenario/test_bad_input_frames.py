@@ -170,3 +170,11 @@ def test_frames_on_standard_input_that_never_end_are_read_in_bounded_memory(prog
         one.kill()
         one.wait()
     assert done.returncode == 1 and done.stdout.startswith("open "), done.stderr
+
+
+def test_memory_that_is_not_there_is_said(program, tmp_path):
+    (tmp_path / "a.ndjson").write_text(BEGIN + "\n" + ROW.replace("zwölf", "x" * (40 * MIB)) + "\n")
+    done = subprocess.run(["/bin/sh", "-c", f'ulimit -d 20000; exec "{program}" verify a.ndjson'],
+                          cwd=tmp_path, capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stdout) == (3, "")
+    assert done.stderr.startswith("tidemark: the system gives no more memory: Cannot allocate")
