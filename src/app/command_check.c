@@ -6,7 +6,6 @@
 #include "app/findings_print.h"
 #include "app/one_argument.h"
 #include "app/table_globs.h"
-
 #include "engine/sink_check.h"
 
 #include <argp.h>

@@ -3,6 +3,7 @@
 #include "base/alloc.h"
 #include "base/buf.h"
 #include "base/log.h"
+#include "engine/dead_letter_files.h"
 
 #include <errno.h>
 #include <fts.h>
@@ -50,11 +51,10 @@ static void add_lost(struct tide_inputs *inputs, const char *path, int error)
     add_item(inputs, path)->error = text.ptr;
 }
 
-/* A store's file has a dot before its ending too, so it is never taken for one of these. */
+/* What a state directory holds beside frames, should one lie among them. */
 static bool is_of_state(tide_str name)
 {
-    return tide_str_starts_with(name, TIDE_STR("checkpoint_")) ||
-           tide_str_equal(name, TIDE_STR("dead_letters.ndjson"));
+    return tide_str_starts_with(name, TIDE_STR("checkpoint_")) || tide_dead_letters_is_name(name);
 }
 
 static bool is_frame_file(const char *text)

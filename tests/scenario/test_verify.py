@@ -143,7 +143,8 @@ def test_directories_are_entered_but_not_hidden_ones_links_and_state(run, tmp_pa
         (tmp_path / hidden / "bad.ndjson").write_text("not frames\n")
     (tmp_path / "in/link").symlink_to(tmp_path / "elsewhere")
     (tmp_path / "in/loop").symlink_to(tmp_path / "in")
-    (tmp_path / "in/a/dead_letters.ndjson").write_text("not frames\n")
+    for letters in ("dead_letters.ndjson", "dead_letters.7.ndjson"):
+        (tmp_path / "in/a" / letters).write_text("not frames\n")
     (tmp_path / "in/a/checkpoint_a.json").write_text("not frames\n")
     result = run("verify", "in").check()
     assert "2 rows" in result.out and result.err == ""
