@@ -8,14 +8,13 @@
 
 struct tide_again_key {
     uint64_t chunk; /* that reads it; WAITING: none */
-    struct tide_arena arena;
     struct tide_value *values;
     size_t count;
 };
 
 static void key_free(struct tide_again_key *key)
 {
-    tide_arena_done(&key->arena);
+    free(key->values);
     free(key);
 }
 
@@ -43,7 +42,8 @@ void tide_again_add(struct tide_again *again, const struct tide_value *key, size
     union tide_map_value *place = tide_map_put(&again->keys, encoded(again, key, count), &is_new);
     if (is_new) {
         struct tide_again_key *made = tide_alloc(1, sizeof(*made));
-        made->values = tide_values_copy(&made->arena, key, count);
+        size_t size = 0;
+        made->values = tide_values_dup(key, count, &size);
         made->count = count;
         place->ptr = made;
         again->waiting++;

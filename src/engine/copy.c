@@ -15,18 +15,20 @@ struct tide_copy_part {
     struct tide_kept_key last_key;
 };
 
-static void key_set(struct tide_kept_key *kept, const struct tide_value *values, size_t count)
-{
-    struct tide_arena arena = {0};
-    const struct tide_value *copy = values == NULL ? NULL : tide_values_copy(&arena, values, count);
-    tide_arena_done(&kept->arena);
-    *kept = (struct tide_kept_key){.arena = arena, .values = copy};
-}
-
 static void key_done(struct tide_kept_key *kept)
 {
-    tide_arena_done(&kept->arena);
-    kept->values = NULL;
+    free(kept->values);
+    *kept = (struct tide_kept_key){0};
+}
+
+static void key_set(struct tide_kept_key *kept, const struct tide_value *values, size_t count)
+{
+    struct tide_kept_key made = {0};
+    if (values != NULL) {
+        made.values = tide_values_dup(values, count, &made.size);
+    }
+    key_done(kept);
+    *kept = made;
 }
 
 static void chunk_done(struct tide_copy_chunk *chunk)
@@ -87,9 +89,24 @@ void tide_copy_free(struct tide_copy *copy)
     free(copy);
 }
 
+/* Nothing was ever published of it. */
+static bool is_new(const struct tide_copy *copy)
+{
+    return !copy->is_begun || (copy->is_named && copy->head.attempt == 0);
+}
+
+bool tide_copy_can_be_joined(const struct tide_copy *copy)
+{
+    return copy->state == TIDE_COPY_QUEUED && is_new(copy);
+}
+
 void tide_copy_add_share(struct tide_copy *copy, unsigned lane, uint64_t request_id)
 {
     TIDE_ASSERT(copy->share_count < TIDE_LANES_MAX);
+    if (is_new(copy)) {
+        copy->is_begun = false;
+        copy->is_named = false;
+    }
     copy->shares[copy->share_count++] =
         (struct tide_copy_share){.lane = lane, .request_id = request_id};
 }
@@ -142,16 +159,25 @@ static void next_attempt(struct tide_copy *copy)
     copy->head.starts = starts;
 }
 
-void tide_copy_start(struct tide_copy *copy, int64_t now_us)
+void tide_copy_name(struct tide_copy *copy, int64_t now_us)
 {
     TIDE_ASSERT(copy->state == TIDE_COPY_QUEUED);
-    if (copy->is_begun) {
-        next_attempt(copy);
-    } else {
-        copy->is_begun = true;
+    if (is_new(copy)) {
         copy->head.at_us = now_us;
         tide_uuid_v7(now_us, copy->head.id);
+    } else {
+        next_attempt(copy);
     }
+    copy->is_begun = true;
+    copy->is_named = true;
+}
+
+void tide_copy_start(struct tide_copy *copy, int64_t now_us)
+{
+    if (!copy->is_named) {
+        tide_copy_name(copy, now_us);
+    }
+    copy->is_named = false;
     copy->next_seq = copy->held_seq;
     key_set(&copy->out_key, copy->held_key.values, copy->relation->key_count);
     copy->state = TIDE_COPY_RUNNING;
@@ -225,7 +251,7 @@ static bool must_read_again(struct tide_copy *copy, const struct tide_change *ch
 
 void tide_copy_remember(struct tide_copy *copy, const struct tide_change *change)
 {
-    bool is_waiting = copy->state == TIDE_COPY_QUEUED && copy->is_begun;
+    bool is_waiting = copy->state == TIDE_COPY_QUEUED && !is_new(copy);
     if (copy->state != TIDE_COPY_RUNNING && !is_waiting) {
         return;
     }
@@ -415,7 +441,7 @@ struct tide_batch *tide_copy_emit(struct tide_copy *copy, struct tide_position r
     out.chunk.charge = (struct tide_charge){0};
     chunk_done(&out);
     count_size(batch);
-    batch->size += sizeof(*copy->newest_part) + copy->newest_part->last_key.arena.size;
+    batch->size += sizeof(*copy->newest_part) + copy->newest_part->last_key.size;
     return batch;
 }
 
@@ -436,6 +462,8 @@ bool tide_copy_held(struct tide_copy *copy, uint64_t build)
         tide_again_held(&copy->again, part->chunk_number);
         if (part->is_end) {
             copy->state = TIDE_COPY_DONE;
+            key_done(&copy->read_key);
+            key_done(&copy->out_key);
         }
         drop_oldest_part(copy);
         moved = true;

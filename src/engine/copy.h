@@ -40,10 +40,10 @@ struct tide_copy_options {
     struct tide_budget *budget; /* NULL: none; outlives the copies */
 };
 
-/* A key that is kept and replaced. */
+/* A key that is kept and replaced, in one allocation. */
 struct tide_kept_key {
-    struct tide_arena arena;
-    const struct tide_value *values; /* NULL: none */
+    struct tide_value *values; /* NULL: none */
+    size_t size;               /* bytes, with those that the values point to */
 };
 
 /* Why a lane is part of the copy. */
@@ -73,6 +73,7 @@ struct tide_copy {
 
     struct tide_snapshot_head head; /* starts: owned */
     bool is_begun;                  /* head is set: an opening was or may have been published */
+    bool is_named;                  /* head is for the opening to come, which was not published */
     uint64_t next_seq;              /* of what is published */
     uint64_t rows_published;        /* in this run, for progress */
 
@@ -115,15 +116,25 @@ struct tide_copy_held {
  */
 void tide_copy_restore(struct tide_copy *copy, const struct tide_copy_held *held);
 
-/** Adds a lane, before the start only. */
+/** Whether another lane may still be added: no checkpoint that counts says for whom it is. */
+bool tide_copy_can_be_joined(const struct tide_copy *copy);
+
+/** Adds a lane, before the start only. A new copy that was named must be named again. */
 void tide_copy_add_share(struct tide_copy *copy, unsigned lane, uint64_t request_id);
 /** Takes a lane out, whatever the state. What the others hold may become held by all. */
 void tide_copy_remove_lane(struct tide_copy *copy, unsigned lane);
 tide_lane_set tide_copy_lanes(const struct tide_copy *copy);
 
 /**
+ * Gives a queued copy the name that its opening will have: a snapshot id, or when it was begun in
+ * an earlier run the number of the next attempt. A name that was not used yet is replaced. A
+ * checkpoint with it must be durable before the opening is published.
+ */
+void tide_copy_name(struct tide_copy *copy, int64_t now_us);
+
+/**
  * Starts, or starts over after a restart (when it was begun: next attempt from what is held).
- * Remembering starts here. A checkpoint must be durable before the opening is published.
+ * Remembering starts here. One that was not named is named now.
  */
 void tide_copy_start(struct tide_copy *copy, int64_t now_us);
 

@@ -11,6 +11,10 @@
 #define UNTRUSTED_WAIT_US   20000
 #define LOST_READER_WAIT_US 500000
 #define SAY_UNTRUSTED_US    10000000
+/* Copies that end fast are named so many at a time, in one checkpoint, and start within so long. */
+#define NAMES_MAX     256u
+#define NAMES_FAST_US 1000000
+#define NAMES_OLD_US  5000000
 
 struct tide_ingest *tide_ingest_new(const struct tide_ingest_options *options)
 {
@@ -180,6 +184,26 @@ static struct tide_copy *next_queued(struct tide_ingest *ingest)
     return NULL;
 }
 
+/* Names the next copies, and makes that durable: twice as many as before when those took no time,
+ * so that a thousand small tables do not take a checkpoint each. */
+static tide_status name_copies(struct tide_ingest *ingest, struct tide_error *err)
+{
+    int64_t now_us = tide_clock_monotonic_us();
+    bool was_fast = ingest->names > 0 && now_us - ingest->named_us < NAMES_FAST_US;
+    unsigned count = was_fast ? ingest->names * 2 : 1;
+    count = count > NAMES_MAX ? NAMES_MAX : count;
+    ingest->names = 0;
+    for (struct tide_ingest_copy *item = ingest->copies; item != NULL && ingest->names < count;
+         item = item->next) {
+        if (item->copy->state == TIDE_COPY_QUEUED) {
+            tide_copy_name(item->copy, tide_clock_utc_us());
+            ingest->names++;
+        }
+    }
+    ingest->named_us = now_us;
+    return tide_ingest_save(ingest, false, err);
+}
+
 /* Remembering starts only at the end of a transaction; its checkpoint comes before the opening. */
 static tide_status start_next_copy(struct tide_ingest *ingest, struct tide_error *err)
 {
@@ -190,11 +214,14 @@ static tide_status start_next_copy(struct tide_ingest *ingest, struct tide_error
     if (copy == NULL) {
         return TIDE_OK;
     }
-    TIDE_TRY(tide_ingest_publish_open(ingest, err));
+    TIDE_TRY(tide_ingest_publish_open(ingest, err)); /* meanwhile a request may have joined it */
+    bool is_old = tide_clock_monotonic_us() - ingest->named_us > NAMES_OLD_US;
+    if (!copy->is_named || is_old) {
+        TIDE_TRY(name_copies(ingest, err));
+    }
     tide_copy_start(copy, tide_clock_utc_us());
     ingest->current = copy;
     ingest->current_store = tide_build_store(&ingest->build, copy->relation->store);
-    TIDE_TRY(tide_ingest_save(ingest, false, err));
     struct tide_place from = ingest->current_store->published;
     uint64_t build = 0;
     return tide_ingest_publish_batch(ingest, tide_copy_opening(copy, from), tide_copy_lanes(copy),

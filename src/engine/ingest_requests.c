@@ -104,8 +104,7 @@ static struct tide_copy *find_copy(struct tide_ingest *ingest, tide_str store,
         if (!tide_str_equal(copy->relation->store, store)) {
             continue;
         }
-        bool fits = joinable ? copy->state == TIDE_COPY_QUEUED && !copy->is_begun &&
-                                   (tide_copy_lanes(copy) & lane) == 0
+        bool fits = joinable ? tide_copy_can_be_joined(copy) && (tide_copy_lanes(copy) & lane) == 0
                              : has_share(copy, request->id);
         if (fits) {
             return copy;
@@ -178,6 +177,18 @@ tide_status tide_ingest_receive_requests(struct tide_ingest *ingest, struct tide
     return TIDE_OK;
 }
 
+static bool is_under_way(const struct tide_ingest *ingest, uint64_t request_id)
+{
+    for (const struct tide_ingest_copy *item = ingest->copies; item != NULL; item = item->next) {
+        bool is_unfinished =
+            item->copy->state == TIDE_COPY_QUEUED || item->copy->state == TIDE_COPY_RUNNING;
+        if (is_unfinished && has_share(item->copy, request_id)) {
+            return true;
+        }
+    }
+    return false;
+}
+
 /* True when each table of the request has been published to its end, or has failed. */
 static bool update_tables(struct tide_ingest *ingest, struct tide_ingest_request *request)
 {
@@ -223,7 +234,7 @@ static tide_status publish_marker(struct tide_ingest *ingest, struct tide_ingest
 static tide_status publish_markers(struct tide_ingest *ingest, struct tide_error *err)
 {
     for (struct tide_ingest_request *r = ingest->requests; r != NULL; r = r->next) {
-        if (r->marker_build == 0 && update_tables(ingest, r)) {
+        if (r->marker_build == 0 && !is_under_way(ingest, r->id) && update_tables(ingest, r)) {
             TIDE_TRY(publish_marker(ingest, r, err));
         }
     }

@@ -88,6 +88,8 @@ struct tide_ingest {
     struct tide_ingest_copy *copies; /* in the order they were asked for */
     struct tide_copy *current;       /* RUNNING; NULL: none */
     const struct tide_store *current_store;
+    unsigned names;   /* of copies, in the last checkpoint that was saved for them */
+    int64_t named_us; /* when; monotonic */
     uint64_t next_request_id;
     int64_t read_not_before_us; /* after an untrusted chunk */
     int64_t say_untrusted_us;   /* when to say so next; 0: the last chunk was trusted */

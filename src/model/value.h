@@ -39,6 +39,9 @@ static inline tide_str tide_value_str(struct tide_value value)
 /** Same kind and same bytes. */
 bool tide_value_equal(struct tide_value a, struct tide_value b);
 
+/** A copy in one allocation of `ret_size` bytes, which the caller frees. */
+struct tide_value *tide_values_dup(const struct tide_value *values, size_t count, size_t *ret_size);
+
 /** A copy of the array whose bytes live in `arena`. */
 struct tide_value *tide_values_copy(struct tide_arena *arena, const struct tide_value *values,
                                     size_t count);

@@ -136,14 +136,14 @@ class Process:
     def running(self):
         """True until it has ended; its exit status is then in `code`."""
         if self.code is None:
-            pid, status, usage = os.wait4(self.pid, os.WNOHANG)
+            self.peak_kib()
+            pid, status = os.waitpid(self.pid, os.WNOHANG)
             if pid:
-                self._ended(status, usage)
+                self._ended(status)
         return self.code is None
 
-    def _ended(self, status, usage):
+    def _ended(self, status):
         self.code = self._popen.returncode = os.waitstatus_to_exitcode(status)
-        self._peak_kib = usage.ru_maxrss
         self.ended = time.monotonic()
 
     def wait(self, timeout=60):
@@ -190,8 +190,8 @@ class Process:
         """SIGKILL, and waits: nothing of it runs any more afterwards."""
         if self.running():
             os.kill(self.pid, signal.SIGKILL)
-            _, status, usage = os.wait4(self.pid, 0)
-            self._ended(status, usage)
+            _, status = os.waitpid(self.pid, 0)
+            self._ended(status)
 
     def terminate(self, timeout=30):
         """SIGTERM, then its result."""
@@ -215,7 +215,10 @@ class Process:
         return int(found.group(1)) if found else 0
 
     def peak_kib(self):
-        return self._peak_kib if self.code is not None else self.memory_kib("VmHWM")
+        """The highest so far, as looked at while it was waited for: what the system keeps of a
+        process that has ended is at least what the tests themselves had when they started it."""
+        self._peak_kib = max(self._peak_kib, self.memory_kib("VmHWM"))
+        return self._peak_kib
 
     def open_files(self):
         """How many file descriptors it holds, for leak tests."""
