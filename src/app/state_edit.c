@@ -185,6 +185,19 @@ static bool has_request(const struct tide_checkpoint *checkpoint, tide_str sink)
     return false;
 }
 
+/* The next run copies all tables to it anyway. A request for some of them would be taken for that
+ * first one. */
+static bool will_get_all(const struct tide_checkpoint *checkpoint, tide_str name)
+{
+    for (size_t i = 0; i < checkpoint->sink_count; i++) {
+        const struct tide_checkpoint_sink *sink = &checkpoint->sinks[i];
+        if (tide_str_equal(sink->name, name)) {
+            return sink->is_detached || (!sink->is_seeded && !has_request(checkpoint, name));
+        }
+    }
+    return false;
+}
+
 static tide_status choose_sinks(struct tide_state_edit *edit, tide_str wanted,
                                 struct tide_control_answer *ret_answer, struct tide_error *err)
 {
@@ -195,11 +208,6 @@ static tide_status choose_sinks(struct tide_state_edit *edit, tide_str wanted,
         const struct tide_checkpoint_sink *sink = &checkpoint->sinks[i];
         if (wanted.len > 0 && !tide_str_equal(sink->name, wanted)) {
             continue;
-        }
-        if (!sink->is_seeded && !has_request(checkpoint, sink->name)) {
-            return tide_fail(err, TIDE_INVALID,
-                             "sink %.*s has nothing yet: the next run copies all tables to it",
-                             TIDE_STR_ARG(sink->name));
         }
         chosen[count++] = sink->name;
     }
@@ -237,12 +245,14 @@ static void add_requests(struct tide_state_edit *edit, const struct tide_control
         requests[i] = checkpoint->requests[i];
     }
     for (size_t i = 0; i < chosen->sink_count; i++) {
-        requests[count++] = (struct tide_checkpoint_request){
-            .id = ++id,
-            .sink = chosen->sinks[i],
-            .tables = chosen->tables,
-            .table_count = chosen->table_count,
-        };
+        if (!will_get_all(checkpoint, chosen->sinks[i])) {
+            requests[count++] = (struct tide_checkpoint_request){
+                .id = ++id,
+                .sink = chosen->sinks[i],
+                .tables = chosen->tables,
+                .table_count = chosen->table_count,
+            };
+        }
     }
     checkpoint->requests = requests;
     checkpoint->request_count = count;

@@ -31,7 +31,8 @@ void tide_state_edit_done(struct tide_state_edit *edit);
 
 /**
  * Asks for new copies of the tables that the globs choose (none: all) for the sink (empty: every
- * sink), in the checkpoint alone. `ret_answer` gets what was chosen, in the arena. Errors:
+ * sink), in the checkpoint alone; of sinks that the next run copies everything to nothing is asked.
+ * `ret_answer` gets what was chosen, in the arena. Errors:
  * TIDE_INVALID no such sink or table, naming those that there are; nothing was changed then.
  */
 tide_status tide_state_edit_backfill(struct tide_state_edit *edit,

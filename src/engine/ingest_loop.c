@@ -79,6 +79,9 @@ static tide_status settle(struct tide_ingest *ingest, const struct tide_source_o
                           struct tide_source *source, struct tide_error *err)
 {
     TIDE_TRY(pull_to_end(ingest, ops, source, err));
+    if (!tide_ingest_is_seeded_all(ingest)) {
+        return TIDE_OK; /* a table came or changed: it is to be copied first */
+    }
     while (!tide_ingest_is_settled(ingest)) {
         if (tide_ingest_is_stopping(ingest)) {
             return tide_fail(err, TIDE_CANCELLED, "stopped");

@@ -163,7 +163,9 @@ void tide_pipeline_note_left_out(struct tide_pipeline *pipeline, struct tide_buf
 {
     pipeline->is_left_out = tide_arena_alloc(&pipeline->arena, pipeline->table_count, sizeof(bool));
     for (size_t i = 0; i < pipeline->table_count; i++) {
-        pipeline->is_left_out[i] = !has_copy(pipeline, pipeline->tables[i]);
+        /* A source that tells of tables will have it copied. */
+        pipeline->is_left_out[i] =
+            !pipeline->options.source_ops->tells_tables && !has_copy(pipeline, pipeline->tables[i]);
         if (pipeline->is_left_out[i]) {
             pipeline->left_out_count++;
             tide_buf_printf(notes,
@@ -198,6 +200,17 @@ static bool is_known(const struct tide_pipeline *pipeline, tide_str store)
     return false;
 }
 
+/* Tables that came meanwhile are copied too, when the source tells of them. */
+static bool was_copied(const struct tide_pipeline *pipeline, tide_str store)
+{
+    for (size_t i = 0; i < pipeline->end_count; i++) {
+        if (!tide_ingest_is_copy_over(pipeline->ingest, store, pipeline->ends[i].lane)) {
+            return false;
+        }
+    }
+    return true;
+}
+
 /* The pipeline's own source knows the tables as they were when it was prepared. */
 tide_status tide_pipeline_note_new_tables(const struct tide_pipeline *pipeline,
                                           struct tide_buf *notes, struct tide_error *err)
@@ -210,7 +223,7 @@ tide_status tide_pipeline_note_new_tables(const struct tide_pipeline *pipeline,
     TIDE_TRY(ops->open(&options, &source, err));
     tide_status status = ops->tables(source, &tables, &count, err);
     for (size_t i = 0; status == TIDE_OK && i < count; i++) {
-        if (!is_known(pipeline, tables[i]->store)) {
+        if (!is_known(pipeline, tables[i]->store) && !was_copied(pipeline, tables[i]->store)) {
             tide_buf_printf(notes, "table %.*s was made meanwhile and is not in this copy\n",
                             TIDE_STR_ARG(tables[i]->store));
         }

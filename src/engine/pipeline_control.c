@@ -93,6 +93,7 @@ tide_status tide_pipeline_resume(struct tide_pipeline *pipeline, tide_str sink,
 struct choice {
     const tide_str *globs;
     size_t glob_count;
+    bool is_new; /* chosen from tables as they are now */
     struct tide_arena arena;
     tide_str *stores;
     size_t count;
@@ -143,8 +144,8 @@ static void choose_store(struct choice *choice, tide_str store)
 /* Every table that is followed has a copy, in whatever state. */
 static void choose(void *context, const struct tide_ingest_report *report, bool is_new)
 {
-    (void)is_new;
     struct choice *choice = context;
+    choice->is_new = is_new;
     choice->stores = tide_arena_alloc(&choice->arena, report->copy_count, sizeof(*choice->stores));
     for (size_t i = 0; i < report->copy_count; i++) {
         choose_store(choice, report->copies[i].store);
@@ -156,6 +157,10 @@ static void choose(void *context, const struct tide_ingest_report *report, bool 
 
 static tide_status check_choice(struct choice *choice, struct tide_error *err)
 {
+    if (!choice->is_new) {
+        return tide_fail(err, TIDE_TIMEOUT,
+                         "the thread that reads the source does not answer: try again");
+    }
     for (size_t g = 0; g < choice->glob_count; g++) {
         bool is_there = false;
         for (size_t i = 0; i < choice->count; i++) {
@@ -173,10 +178,8 @@ static tide_status request(struct tide_pipeline *pipeline, const struct tide_pip
                            const struct choice *choice, uint64_t *ret_id, struct tide_error *err)
 {
     struct tide_stream *stream = pipeline->stream;
-    if (end->is_detaching) {
-        return tide_fail(err, TIDE_INVALID,
-                         "sink %.*s is detached; it is copied anew when it takes part again",
-                         TIDE_STR_ARG(end->sink->name));
+    if (end->is_detaching) { /* every table is copied to it when it takes part again */
+        return TIDE_OK;
     }
     return stream->ops->request(stream, end->lane, choice->stores, choice->count, ret_id, err);
 }

@@ -78,6 +78,24 @@ tide_status tide_pipeline_start(struct tide_pipeline *pipeline, struct tide_erro
     return TIDE_OK;
 }
 
+/* The source has told that it is gone. */
+static bool is_gone(struct tide_pipeline *pipeline, tide_str store)
+{
+    const struct tide_source_ops *ops = pipeline->options.source_ops;
+    const struct tide_relation *const *tables = NULL;
+    size_t count = 0;
+    struct tide_error err;
+    if (!ops->tells_tables || ops->tables(pipeline->source, &tables, &count, &err) != TIDE_OK) {
+        return false;
+    }
+    for (size_t i = 0; i < count; i++) {
+        if (tide_str_equal(tables[i]->store, store)) {
+            return false;
+        }
+    }
+    return true;
+}
+
 /* Nobody may be told that a copy is complete when a table was never copied. */
 static tide_status check_all_copied(struct tide_pipeline *pipeline, struct tide_error *err)
 {
@@ -86,7 +104,8 @@ static tide_status check_all_copied(struct tide_pipeline *pipeline, struct tide_
         unsigned lane = pipeline->ends[i / pipeline->table_count].lane;
         bool is_left_out =
             pipeline->is_left_out != NULL && pipeline->is_left_out[i % pipeline->table_count];
-        if (!is_left_out && !tide_ingest_is_copy_over(pipeline->ingest, store, lane)) {
+        if (!is_left_out && !tide_ingest_is_copy_over(pipeline->ingest, store, lane) &&
+            !is_gone(pipeline, store)) {
             return tide_fail(err, TIDE_CORRUPT,
                              "the copy has ended without table %.*s; start anew with another "
                              "--state, and report this",

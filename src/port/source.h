@@ -79,6 +79,9 @@ void tide_findings_done(struct tide_findings *findings);
 
 struct tide_source_ops {
     const char *scheme; /* "sqlite" */
+    /* TABLE events come for every table that is made, changes or goes, and for every one that the
+     * globs choose of late, also when that was while nobody followed. */
+    bool tells_tables;
     const struct tide_position_kind *position_kind;
 
     /**

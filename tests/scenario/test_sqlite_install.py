@@ -58,15 +58,15 @@ def test_pipelines_share_one_log(path):
         app.execute("INSERT INTO a VALUES (1, 1)")
     watch = sqlite_ddl.Watch(path, "p", "a")
     b, = sqlite_ddl.install(path, "q", "b")
-    assert watch.look() is None                 # the log grew wider; that is nothing to p
+    assert watch.look() == "moved"              # the log grew wider; that is nothing to p
     watch.close()
     assert b.number == 2
     assert query(path, "SELECT name, confirmed, tables FROM _tidemark_pipelines ORDER BY 1") == [
-        ("p", 1, ",1,"), ("q", 2, ",2,")]
+        ("p", 1, ",1,"), ("q", 3, ",2,")]
     with connect(path) as app:
         app.execute("INSERT INTO b VALUES (1, 2, 3)")
     assert query(path, f"SELECT t, op, k1, k2, k3 FROM {LOG} WHERE id > 1") == [
-        (1, 1, 1, None, None), (2, 1, 1, 2, 3)]
+        (1, 1, 1, None, None), (2, 6, "b", None, None), (2, 1, 1, 2, 3)]
     said = sqlite_ddl.uninstall(path, "q")
     assert any("in place for pipeline p" in line for line in said)
     assert not [name for name in triggers(path) if "_2_" in name]     # nobody wants b any more
@@ -81,20 +81,24 @@ def test_install_again_keeps_numbers_and_triggers(path):
     assert sqlite_ddl.install(path, "p") == first
     assert sqlite_ddl.install(path, "q", "a", "c") == [first[0], first[2]]
     assert query(path, "PRAGMA schema_version") == version
-    assert query(path, "SELECT DISTINCT since FROM _tidemark_tables") == [(1,)]
+    assert query(path, f"SELECT id, op FROM {LOG}") == [(1, 0)]
 
 
-def test_install_remakes_what_has_changed_and_others_notice(path):
+def noted(path):
+    return query(path, f"SELECT op, t, k1 FROM {LOG} WHERE op > 4 ORDER BY id")
+
+
+def test_install_remakes_what_has_changed_and_others_are_told(path):
     sqlite_ddl.install(path, "p")
     with connect(path) as app:
         app.execute("INSERT INTO a VALUES (1, 1)")
         app.execute("CREATE UNIQUE INDEX u ON a (v)")
-    sqlite_ddl.install(path, "q", "a")
-    assert "_tidemark_1_bi" in triggers(path)
-    with pytest.raises(sqlite_ddl.Failed, match="were made anew") as failed:
-        sqlite_ddl.load(path, "p", 1)
-    assert failed.value.status == "stale"
-    assert sqlite_ddl.load(path, "p", 1, "b", "c")      # those are whole
+    assert sqlite_ddl.install(path, "q", "a")[0].number == 4
+    assert "_tidemark_4_bi" in triggers(path)
+    assert noted(path) == [(6, 4, "a")]
+    assert [table.number for table in sqlite_ddl.load(path, "p", 1)] == [4, 2, 3]
+    assert query(path, "SELECT confirmed, tables FROM _tidemark_pipelines ORDER BY name") == [
+        (1, ",2,3,4,"), (3, ",4,")]
 
 
 def test_install_makes_its_insert_trigger_the_newest(path):
@@ -103,18 +107,20 @@ def test_install_makes_its_insert_trigger_the_newest(path):
         app.execute("CREATE TRIGGER u AFTER INSERT ON a BEGIN SELECT RAISE(IGNORE); END")
         app.execute("INSERT INTO a VALUES (1, 1)")
         assert query(path, f"SELECT count(*) FROM {LOG} WHERE t = 1") == [(0,)]
-        sqlite_ddl.install(path, "p")
+        number = sqlite_ddl.install(path, "p")[0].number
         app.execute("INSERT INTO a VALUES (2, 1)")
-    assert query(path, f"SELECT op, k1 FROM {LOG} WHERE t = 1") == [(1, 2)]
+    assert query(path, f"SELECT op, k1 FROM {LOG} WHERE t = {number}") == [(1, 2)]
 
 
-def test_install_after_a_rename_keeps_the_number(path):
+def test_install_after_a_rename_gives_a_new_number(path):
     sqlite_ddl.install(path, "p")
     with connect(path) as app:
         app.execute("ALTER TABLE a RENAME TO aa")
     tables = {table.name: table.number for table in sqlite_ddl.install(path, "p")}
-    assert tables == {"aa": 1, "b": 2, "c": 3}
-    assert len([name for name in triggers(path) if "_1_" in name]) == 3
+    assert tables == {"aa": 4, "b": 2, "c": 3}
+    assert not [name for name in triggers(path) if "_1_" in name]
+    assert len([name for name in triggers(path) if "_4_" in name]) == 3
+    assert query(path, "SELECT t FROM _tidemark_tables ORDER BY t") == [(2,), (3,), (4,)]
 
 
 def test_install_after_a_rebuild_takes_the_new_table(path):
@@ -124,20 +130,19 @@ def test_install_after_a_rebuild_takes_the_new_table(path):
         tables = {table.name: table.number for table in sqlite_ddl.install(path, "p", "a", "b", "c")}
         app.execute("INSERT INTO old VALUES (1, 1)")
         app.execute("INSERT INTO a VALUES (2, 2)")
-    assert tables == {"a": 1, "b": 2, "c": 3}
-    assert query(path, f"SELECT t, op, k1 FROM {LOG} WHERE t > 0") == [(1, 1, 2)]
+    assert tables == {"a": 4, "b": 2, "c": 3}
+    assert query(path, f"SELECT t, op, k1 FROM {LOG} WHERE t > 0") == [(4, 1, 2)]
 
 
-def test_install_after_vacuum_sets_the_canary_and_others_notice(path):
+def test_install_after_vacuum_sets_the_canary_and_others_are_told(path):
     sqlite_ddl.install(path, "p")
     with connect(path) as app:
         app.execute("INSERT INTO a VALUES (1, 1)")
         app.execute("VACUUM")
     sqlite_ddl.install(path, "q", "a")
     assert query(path, "SELECT rowid FROM _tidemark_canary") == [(7,)]
-    with pytest.raises(sqlite_ddl.Failed, match="table c were made anew"):
-        sqlite_ddl.load(path, "p", 1)
-    assert sqlite_ddl.load(path, "p", 1, "a", "b")
+    assert noted(path) == [(6, 4, "c")]
+    assert [table.number for table in sqlite_ddl.load(path, "p", 1)] == [1, 2, 4]
 
 
 def test_install_after_the_log_was_emptied_is_another_source(path):
@@ -159,13 +164,12 @@ def test_install_leaves_tables_that_cannot_be_followed(path):
         sqlite_ddl.install(path, "q", "d")
 
 
-def test_new_tables_are_not_captured_until_the_next_install(path):
+def test_new_tables_are_captured_with_the_next_load(path):
     sqlite_ddl.install(path, "p")
     with connect(path) as app:
         app.execute("CREATE TABLE d (v)")
-    lines = sqlite_ddl.call("load", path, "p", 1)
-    assert lines[0][0] == "installed" and lines[0][5] == "1"
-    assert [table.name for table in sqlite_ddl.captured(lines)] == ["a", "b", "c"]
+    assert [table.name for table in sqlite_ddl.load(path, "p", 1)] == ["a", "b", "c", "d"]
+    assert noted(path) == [(6, 4, "d")]
 
 
 @pytest.mark.parametrize("missing", [
@@ -195,6 +199,8 @@ def test_install_mends_what_is_left(path, missing):
     number = tables[0].number
     assert query(path, f"SELECT t, op, k1 FROM {LOG} WHERE t > 0") == [(number, 1, 1), (number, 3, 1)]
     assert sqlite_ddl.load(path, "p", 1) == tables
+    assert not [name for name in triggers(path) if not name.startswith(
+        tuple(f"_tidemark_{table.number}_" for table in tables))]
 
 
 def test_removal_by_hand_works_as_documented(path):

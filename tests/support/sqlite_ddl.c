@@ -4,7 +4,8 @@
  *     sqlite_ddl install DB PIPELINE [GLOB…]         prints the tables, tab-separated, one a line
  *     sqlite_ddl load DB PIPELINE POSITION [GLOB…]   the same, as after a restart
  *     sqlite_ddl watch DB PIPELINE [GLOB…]           then one look for each line of standard input:
- *                                                    the nonce to expect, or an empty line
+ *                                                    the nonce to expect, or an empty line; the
+ *                                                    answer "moved": the schema had, and is mended
  *     sqlite_ddl uninstall DB PIPELINE-OR-EMPTY      prints findings
  *     sqlite_ddl check DB [GLOB…]                    prints findings
  *
@@ -15,6 +16,7 @@
 #include "source/sqlite/sqlite_check.h"
 #include "source/sqlite/sqlite_db.h"
 #include "source/sqlite/sqlite_install.h"
+#include "source/sqlite/sqlite_mend.h"
 #include "source/sqlite/sqlite_watch.h"
 
 #include <inttypes.h>
@@ -44,8 +46,8 @@ static void print_hex(tide_str text)
 static void print_tables(const struct tide_sqlite_tables *tables,
                          const struct tide_sqlite_installed *installed)
 {
-    printf("installed\t%s\t%s\t%" PRId64 "\t%" PRId64 "\t%zu\n", installed->source_id,
-           installed->nonce, installed->confirmed, installed->width, installed->uncaptured_count);
+    printf("installed\t%s\t%s\t%" PRId64 "\t%" PRId64 "\n", installed->source_id, installed->nonce,
+           installed->confirmed, installed->width);
     for (size_t i = 0; i < tables->count; i++) {
         const struct tide_sqlite_table *table = tables->items[i];
         printf("table\t%" PRId64, table->number);
@@ -78,49 +80,84 @@ static void print_end(tide_status status, const struct tide_error *err)
     (void)fflush(stdout);
 }
 
+static struct tide_sqlite_choice choice_of(const struct request *request)
+{
+    return (struct tide_sqlite_choice){
+        .pipeline = request->pipeline,
+        .connection = TIDE_STR("test"),
+        .globs = request->globs,
+        .glob_count = request->glob_count,
+    };
+}
+
+static void free_watch(struct tide_sqlite_watch **watch)
+{
+    tide_sqlite_watch_free(*watch);
+}
+
+static tide_status load(sqlite3 *db, const struct request *request, int64_t position,
+                        struct tide_sqlite_installed *installed, struct tide_error *err)
+{
+    TIDE_CLEANUP(tide_sqlite_rollback) sqlite3 *open_db = db;
+    TIDE_TRY(tide_sqlite_exec(open_db, "BEGIN", err));
+    return tide_sqlite_installed_load(open_db, request->pipeline, position, installed, err);
+}
+
 static tide_status install(sqlite3 *db, const struct request *request, struct tide_error *err)
 {
     TIDE_CLEANUP(tide_sqlite_tables_done) struct tide_sqlite_tables tables = {0};
+    TIDE_CLEANUP(free_watch) struct tide_sqlite_watch *watch = NULL;
+    struct tide_sqlite_choice choice = choice_of(request);
     struct tide_sqlite_installed installed;
     if (strcmp(request->verb, "load") == 0) {
-        TIDE_TRY(tide_sqlite_installed_load(db, request->pipeline, TIDE_STR("test"), request->globs,
-                                            request->glob_count, request->position, &tables,
-                                            &installed, err));
+        TIDE_TRY(load(db, request, request->position, &installed, err));
     } else {
-        TIDE_TRY(tide_sqlite_install(db, request->pipeline, TIDE_STR("test"), request->globs,
-                                     request->glob_count, NULL, &tables, &installed, err));
+        TIDE_TRY(tide_sqlite_install(db, &choice, NULL, &installed, err));
     }
+    TIDE_TRY(tide_sqlite_watch_new(db, request->path, request->pipeline, &installed, &watch, err));
+    TIDE_TRY(tide_sqlite_mend(db, &choice, watch, NULL, 0, &tables, err));
     print_tables(&tables, &installed);
     return TIDE_OK;
 }
 
 static tide_status look_once(sqlite3 *db, struct tide_sqlite_watch *watch, const char *line,
-                             struct tide_error *err)
+                             bool *ret_has_moved, struct tide_error *err)
 {
     tide_str nonce = {line, strcspn(line, "\n")};
     TIDE_TRY(tide_sqlite_watch_file(watch, err));
     TIDE_CLEANUP(tide_sqlite_rollback) sqlite3 *open_db = db;
     TIDE_TRY(tide_sqlite_exec(open_db, "BEGIN", err));
-    return tide_sqlite_watch_look(watch, &nonce, nonce.len > 0, err);
+    return tide_sqlite_watch_look(watch, &nonce, nonce.len > 0, ret_has_moved, err);
+}
+
+static tide_status look_and_mend(sqlite3 *db, const struct request *request,
+                                 struct tide_sqlite_watch *watch, const char *line,
+                                 struct tide_error *err)
+{
+    TIDE_CLEANUP(tide_sqlite_tables_done) struct tide_sqlite_tables tables = {0};
+    struct tide_sqlite_choice choice = choice_of(request);
+    bool has_moved = false;
+    TIDE_TRY(look_once(db, watch, line, &has_moved, err));
+    if (!has_moved) {
+        return TIDE_OK;
+    }
+    TIDE_TRY(tide_sqlite_mend(db, &choice, watch, NULL, 0, &tables, err));
+    printf("moved\t");
+    return TIDE_OK;
 }
 
 static tide_status watch(sqlite3 *db, const struct request *request, struct tide_error *err)
 {
-    TIDE_CLEANUP(tide_sqlite_tables_done) struct tide_sqlite_tables tables = {0};
     struct tide_sqlite_installed installed;
-    struct tide_sqlite_watch *watch = NULL;
-    int64_t last = 0;
-    TIDE_TRY(tide_sqlite_int(db, "SELECT max(id) FROM _tidemark_changes", 0, &last, err));
-    TIDE_TRY(tide_sqlite_installed_load(db, request->pipeline, TIDE_STR("test"), request->globs,
-                                        request->glob_count, last, &tables, &installed, err));
-    TIDE_TRY(tide_sqlite_watch_new(db, request->path, request->pipeline, TIDE_STR("test"), &tables,
-                                   &installed, &watch, err));
+    TIDE_CLEANUP(free_watch) struct tide_sqlite_watch *watch = NULL;
+    TIDE_TRY(load(db, request, 0, &installed, err));
+    TIDE_TRY(tide_sqlite_watch_new(db, request->path, request->pipeline, &installed, &watch, err));
+    TIDE_TRY(look_and_mend(db, request, watch, "", err));
     print_end(TIDE_OK, err);
     char line[128];
     while (fgets(line, sizeof(line), stdin) != NULL) {
-        print_end(look_once(db, watch, line, err), err);
+        print_end(look_and_mend(db, request, watch, line, err), err);
     }
-    tide_sqlite_watch_free(watch);
     return TIDE_OK;
 }
 
@@ -143,7 +180,7 @@ static tide_status check(sqlite3 *db, const struct request *request, struct tide
 
 static tide_status serve(const struct request *request, struct tide_error *err)
 {
-    bool is_reader = strcmp(request->verb, "watch") == 0 || strcmp(request->verb, "check") == 0;
+    bool is_reader = strcmp(request->verb, "check") == 0;
     TIDE_CLEANUP(tide_sqlite_db_close) sqlite3 *db = NULL;
     TIDE_TRY(tide_sqlite_db_open(
         request->path, is_reader ? TIDE_SQLITE_READ_ONLY : TIDE_SQLITE_READ_WRITE, 500, &db, err));

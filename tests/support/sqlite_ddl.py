@@ -90,15 +90,15 @@ class Watch:
         self.process = subprocess.Popen([program(), "watch", path, pipeline, *globs],
                                         stdin=subprocess.PIPE, stdout=subprocess.PIPE,
                                         encoding="utf-8", bufsize=1)
-        answer([self.process.stdout.readline().rstrip("\n")])
+        assert self.process.stdout.readline() == "moved\tok\n"      # the first look reads all
 
     def look(self, nonce=""):
-        """None when all is well, else the sentence that ends the copy."""
+        """None when all is well, "moved" when the schema was mended, else why the copy ends."""
         self.process.stdin.write(nonce + "\n")
         self.process.stdin.flush()
         fields = self.process.stdout.readline().rstrip("\n").split("\t")
-        if fields == ["ok"]:
-            return None
+        if fields[-1] == "ok":
+            return "moved" if fields[0] == "moved" else None
         assert fields[:2] == ["failed", "stale"], fields
         return fields[2]
 

@@ -175,7 +175,7 @@ static void prepare_with_what_does_not_fit_is_stale(void **state)
     expect_stale(&kit, "{\"source\":\"0123\",\"nonces\":[]}", end);
     assert_int_equal(kit_resume(&kit, "[]", at(end), &err), TIDE_CORRUPT);
     assert_int_equal(kit_resume(&kit, "{\"nonces\":[1]}", at(end), &err), TIDE_CORRUPT);
-    kit_sql(&kit, "DROP TRIGGER _tidemark_1_ad");
+    kit_sql(&kit, "DROP TABLE _tidemark_canary");
     expect_stale(&kit, saved, end);
     free(saved);
     kit_done(&kit);

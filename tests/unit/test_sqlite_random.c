@@ -10,6 +10,7 @@
 #include "soak.h"
 #include "source/sqlite/sqlite_db.h"
 #include "source/sqlite/sqlite_log.h"
+#include "source/sqlite/sqlite_mend.h"
 #include "source/sqlite/sqlite_window.h"
 #include "sqlite_kit.h"
 #include "sqlite_random.h"
@@ -29,7 +30,9 @@ struct history {
     struct sqlite_kit kit;
     struct sqlite_random random;
     sqlite3 *db;
+    struct tide_sqlite_choice choice;
     struct tide_sqlite_tables tables;
+    struct tide_sqlite_kept kept;
     struct tide_sqlite_watch *watch;
     struct tide_sqlite_log *log;
     struct tide_sqlite_log_limits limits;
@@ -303,7 +306,9 @@ static void read_all(struct history *history)
             }
             continue;
         }
-        tide_status status = tide_sqlite_log_read(history->log, NULL, 0, &err);
+        bool has_moved = false;
+        tide_status status = tide_sqlite_log_read(history->log, NULL, 0, &has_moved, &err);
+        assert_false(has_moved);
         if (status == TIDE_TIMEOUT) {
             break;
         }
@@ -327,9 +332,15 @@ static void open_log(struct history *history, int64_t position)
     history->is_exact = random_below(&history->random, 4) != 0;
     history->limits.range_entries = history->is_exact ? 1000000 : 2;
     tide_sqlite_log_free(history->log);
-    assert_int_equal(tide_sqlite_log_new(history->db, &history->tables, history->watch,
-                                         &history->limits, position, &history->log, &err),
-                     TIDE_OK);
+    struct tide_sqlite_log_scope scope = {
+        .choice = &history->choice,
+        .tables = &history->tables,
+        .kept = &history->kept,
+        .watch = history->watch,
+    };
+    assert_int_equal(
+        tide_sqlite_log_new(history->db, &scope, &history->limits, position, &history->log, &err),
+        TIDE_OK);
     history->position = position;
     reset_texts(&history->latest);
 }
@@ -358,16 +369,17 @@ static void install(struct history *history)
     assert_int_equal(
         tide_sqlite_db_open(history->kit.path, TIDE_SQLITE_READ_WRITE, 5000, &history->db, &err),
         TIDE_OK);
-    if (tide_sqlite_install(history->db, TIDE_STR("p"), TIDE_STR("db"), NULL, 0, NULL,
-                            &history->tables, &installed, &err) != TIDE_OK) {
+    history->choice =
+        (struct tide_sqlite_choice){.pipeline = TIDE_STR("p"), .connection = TIDE_STR("db")};
+    if (tide_sqlite_install(history->db, &history->choice, NULL, &installed, &err) != TIDE_OK) {
         fail_msg("%s\n%s", err.message, tide_buf_cstr(&history->script));
     }
-    assert_int_equal(tide_sqlite_exec(history->db, "BEGIN", &err), TIDE_OK);
     assert_int_equal(tide_sqlite_watch_new(history->db, history->kit.path, TIDE_STR("p"),
-                                           TIDE_STR("db"), &history->tables, &installed,
-                                           &history->watch, &err),
+                                           &installed, &history->watch, &err),
                      TIDE_OK);
-    assert_int_equal(tide_sqlite_exec(history->db, "COMMIT", &err), TIDE_OK);
+    assert_int_equal(tide_sqlite_mend(history->db, &history->choice, history->watch, NULL, 0,
+                                      &history->tables, &err),
+                     TIDE_OK);
     history->confirmed = installed.confirmed;
     open_log(history, installed.confirmed);
 }
@@ -434,6 +446,7 @@ static void history_done(struct history *history)
     tide_sqlite_log_free(history->log);
     tide_sqlite_watch_free(history->watch);
     tide_sqlite_tables_done(&history->tables);
+    tide_sqlite_kept_done(&history->kept);
     tide_sqlite_db_close(&history->db);
     reset_texts(&history->copy);
     reset_texts(&history->latest);

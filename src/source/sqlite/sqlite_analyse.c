@@ -4,6 +4,7 @@
 #include "base/buf.h"
 #include "base/limits.h"
 #include "source/sqlite/sqlite_db.h"
+#include "source/sqlite/sqlite_spec.h"
 #include "source/sqlite/sqlite_tokens.h"
 
 #include <strings.h>
@@ -370,8 +371,8 @@ tide_status tide_sqlite_analyse(sqlite3 *db, tide_str connection,
     } else if (analyse_ordinary(db, table, err) != TIDE_OK) {
         return tide_fail_context(err, "table %.*s", TIDE_STR_ARG(table->name));
     }
-    tide_sqlite_table_digest(table);
-    tide_sqlite_table_set_number(table, 0, 0);
+    tide_sqlite_table_specify(table);
+    tide_sqlite_table_set_number(table, 0);
     *ret_table = table;
     table = NULL;
     return TIDE_OK;

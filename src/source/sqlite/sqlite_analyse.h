@@ -1,5 +1,5 @@
 /*
- * Analyses one table: columns, unique indexes, identity, relation, digest. Used by sqlite_schema
+ * Analyses one table: columns, unique indexes, identity, relation, spec. Used by sqlite_schema
  * only.
  */
 #pragma once
@@ -24,6 +24,3 @@ tide_status tide_sqlite_analyse(sqlite3 *db, tide_str connection,
 
 /** Decides identity, key, and rowid_name from columns and indexes: pure. */
 void tide_sqlite_identify(struct tide_sqlite_table *table);
-
-/** Fills `digest`. */
-void tide_sqlite_table_digest(struct tide_sqlite_table *table);

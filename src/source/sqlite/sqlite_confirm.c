@@ -66,7 +66,11 @@ static tide_status work(sqlite3 *db, struct tide_sqlite_watch *watch, tide_str p
         known[i] = tide_str_from(nonces->text[i]);
     }
     TIDE_TRY(tide_sqlite_exec(db, "BEGIN IMMEDIATE", err));
-    TIDE_TRY(tide_sqlite_watch_look(watch, known, TIDE_SQLITE_NONCES, err));
+    bool has_moved = false;
+    TIDE_TRY(tide_sqlite_watch_look(watch, known, TIDE_SQLITE_NONCES, &has_moved, err));
+    if (has_moved) {
+        return tide_fail_retriable(err, TIDE_TIMEOUT, "the schema has moved: reading comes first");
+    }
     const char *nonce = nonces->text[nonces->is_next_saved ? 1 : 0];
     TIDE_TRY(write_row(db, pipeline, position, nonce, err));
     TIDE_TRY(prune(db, ret_has_more, err));

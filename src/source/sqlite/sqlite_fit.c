@@ -79,9 +79,21 @@ static uint64_t count_of(const struct tide_sqlite_present *present, int64_t numb
     return count == NULL ? 0 : count->number;
 }
 
-bool tide_sqlite_present_has(const struct tide_sqlite_present *present, int64_t number)
+bool tide_sqlite_present_has_on(const struct tide_sqlite_present *present, int64_t number,
+                                tide_str table)
 {
-    return count_of(present, number) > 0;
+    static const char *const suffixes[] = {"ad", "au", "ak", "bi", "bu", "bc", "br", "ai"};
+    for (size_t i = 0; i < sizeof(suffixes) / sizeof(suffixes[0]); i++) {
+        char name[48];
+        int len =
+            snprintf(name, sizeof(name), TIDE_SQLITE_PREFIX "%" PRId64 "_%s", number, suffixes[i]);
+        union tide_map_value *value = tide_map_get(&present->ours, tide_str_of(name, (size_t)len));
+        const struct tide_sqlite_present_trigger *found = value == NULL ? NULL : value->ptr;
+        if (found != NULL && tide_str_equal(found->table, table)) {
+            return true;
+        }
+    }
+    return false;
 }
 
 /* One wanted trigger; `ret_found` is what is there under its name, when it fits. */

@@ -2,7 +2,7 @@
  * Puts capture into a database and takes it away.
  *
  *   _tidemark_changes   (id INTEGER PRIMARY KEY, t, op, r, k1 … kN)   the log; never empty
- *   _tidemark_tables    (t INTEGER PRIMARY KEY, name, spec, since)    tables that have triggers
+ *   _tidemark_tables    (t INTEGER PRIMARY KEY, name, spec)           tables that have triggers
  *   _tidemark_state     (k PRIMARY KEY, v)                            source_id, format_version
  *   _tidemark_pipelines (name PRIMARY KEY, confirmed, nonce, tables)
  *   _tidemark_canary    (v)                           one row at rowid 7, which VACUUM moves to 1
@@ -10,9 +10,8 @@
  * One log serves all pipelines of a file, so a pipeline's reader meets marks of tables that are
  * not its own and passes over them. `tables` holds the numbers of the pipeline's tables as ",1,4,":
  * triggers that no pipeline wants any more go with the pipeline that wanted them last, the tables
- * with the last pipeline. `since` is the log's last id when a table's triggers were last (re)made:
- * marks before it may be incomplete, so who has read less must copy the table anew. A table's
- * number is never given to another one while any pipeline is left.
+ * with the last pipeline. A table's number is never given to another one while any pipeline is
+ * left; a row of _tidemark_tables without a name only keeps its number from being given again.
  *
  * The connection must be writable and outside a transaction unless said otherwise. How long a call
  * waits for the write lock is the connection's busy_timeout.
@@ -29,7 +28,7 @@
 #include <stdint.h>
 
 /* The value of `format_version` in _tidemark_state. */
-#define TIDE_SQLITE_FORMAT_VERSION 1
+#define TIDE_SQLITE_FORMAT_VERSION 2
 
 /* A row of _tidemark_pipelines. */
 struct tide_sqlite_pipeline {
@@ -45,16 +44,20 @@ struct tide_sqlite_installed {
     char nonce[TIDE_SQLITE_HEX_LEN + 1];
     int64_t confirmed; /* right after install: the log's last id, where the stream starts */
     int64_t width;     /* the log has k1 … k<width> */
-    /* Tables that the globs choose and that could be followed, but that were made after the
-     * pipeline was installed: they are not captured. 0 right after install. */
-    size_t uncaptured_count;
+};
+
+/* Whose tables, and which. Borrowed. */
+struct tide_sqlite_choice {
+    tide_str pipeline;
+    tide_str connection; /* first part of the relations' store names */
+    const tide_str *globs;
+    size_t glob_count;
 };
 
 /**
- * Installs for `pipeline` in one BEGIN IMMEDIATE: makes what is missing, remakes triggers of
- * followed tables whose shape or triggers differ, writes the pipeline's row anew. Reads the tables
- * that the globs choose inside that transaction, with their `number` and `since`. Tables that
- * cannot be followed are left out of `ret_tables`.
+ * Installs for the pipeline in one BEGIN IMMEDIATE: makes what is missing, mends triggers (see
+ * sqlite_mend.h) that are not what their tables need, writes the pipeline's row anew. Tables that
+ * cannot be followed are left out.
  *
  * `source_id` is the id that the source is known by already: a first installation writes it, and
  * so does one that finds the log empty. NULL: a random one, or whatever is there.
@@ -65,22 +68,17 @@ struct tide_sqlite_installed {
  *         another format version is there; TIDE_TIMEOUT the write lock was not to be had in time
  *         (retriable); others from SQLite. Nothing is changed on failure.
  */
-tide_status tide_sqlite_install(sqlite3 *db, tide_str pipeline, tide_str connection,
-                                const tide_str *globs, size_t glob_count, const char *source_id,
-                                struct tide_sqlite_tables *ret_tables,
-                                struct tide_sqlite_installed *ret_installed,
+tide_status tide_sqlite_install(sqlite3 *db, const struct tide_sqlite_choice *choice,
+                                const char *source_id, struct tide_sqlite_installed *ret_installed,
                                 struct tide_error *err);
 
 /**
- * Reads what is installed for `pipeline` and its tables, without changing anything; for going on
- * from a checkpoint, inside the caller's read transaction or without one. `position` is the last id
- * that the checkpoint has: a table that is gone, whose `since` is past it, or whose triggers are
- * not those that its shape needs, is TIDE_STALE with what happened and the way on; so is a database
- * without the pipeline.
+ * Reads what is installed for `pipeline`, without changing anything; for going on from a
+ * checkpoint, inside the caller's read transaction. `position` is the last id that the checkpoint
+ * has. TIDE_STALE with what happened and the way on: the pipeline is not there, what is ours is
+ * damaged, the log ends before `position`.
  */
-tide_status tide_sqlite_installed_load(sqlite3 *db, tide_str pipeline, tide_str connection,
-                                       const tide_str *globs, size_t glob_count, int64_t position,
-                                       struct tide_sqlite_tables *ret_tables,
+tide_status tide_sqlite_installed_load(sqlite3 *db, tide_str pipeline, int64_t position,
                                        struct tide_sqlite_installed *ret_installed,
                                        struct tide_error *err);
 

@@ -11,6 +11,7 @@
 
 #include <sqlite3.h>
 #include <stdbool.h>
+#include <stdint.h>
 
 /** Whether a table of that name (one of ours) is in the schema. */
 tide_status tide_sqlite_has_table(sqlite3 *db, const char *name, bool *ret_has,
@@ -25,6 +26,9 @@ tide_status tide_sqlite_log_last(sqlite3 *db, int64_t *ret_id, struct tide_error
 
 /** How many k columns the log has. */
 tide_status tide_sqlite_log_width(sqlite3 *db, int64_t *ret_width, struct tide_error *err);
+
+/* Where the canary's one row is, unless VACUUM has moved it. */
+#define TIDE_SQLITE_CANARY_ROWID 7
 
 /** Where VACUUM has put the canary: 7 when it did not move, 0 when it is gone. */
 tide_status tide_sqlite_canary(sqlite3 *db, int64_t *ret_rowid, struct tide_error *err);
@@ -50,8 +54,9 @@ tide_status tide_sqlite_present_read(sqlite3 *db, struct tide_sqlite_present *re
                                      struct tide_error *err);
 void tide_sqlite_present_done(struct tide_sqlite_present *present);
 
-/** Whether there is any trigger of ours of that number. */
-bool tide_sqlite_present_has(const struct tide_sqlite_present *present, int64_t number);
+/** Whether any trigger of ours of that number is on the table of that name. */
+bool tide_sqlite_present_has_on(const struct tide_sqlite_present *present, int64_t number,
+                                tide_str table);
 
 /* How a table's triggers in the database compare with those that its shape needs. */
 enum tide_sqlite_fit {
@@ -75,6 +80,12 @@ tide_status tide_sqlite_triggered_table(sqlite3 *db, int64_t number, struct tide
 /** Drops our triggers of that number, wherever they are. In the caller's write transaction. */
 tide_status tide_sqlite_triggers_drop(sqlite3 *db, int64_t number, struct tide_error *err);
 
+/** The number is no table's any more; it is not given to another one. */
+tide_status tide_sqlite_number_free(sqlite3 *db, int64_t number, struct tide_error *err);
+
+/** Drops triggers of ours whose number no table has. In the caller's write transaction. */
+tide_status tide_sqlite_strays_drop(sqlite3 *db, struct tide_error *err);
+
 /** Drops the triggers of tables that no pipeline wants. In the caller's write transaction. */
 tide_status tide_sqlite_unwanted_drop(sqlite3 *db, struct tide_error *err);
 
@@ -83,20 +94,8 @@ tide_status tide_sqlite_describe(sqlite3 *db, tide_str pipeline, struct tide_are
                                  struct tide_sqlite_installed *ret_installed,
                                  struct tide_sqlite_pipeline *ret_pipeline, struct tide_error *err);
 
-/** TIDE_STALE with a sentence when the triggers in the schema are not those that `table` needs. */
-tide_status tide_sqlite_table_judge(const struct tide_sqlite_present *present,
-                                    const struct tide_sqlite_table *table, struct tide_error *err);
-
-/** TIDE_STALE with a sentence: the registered table is not there under its name, or cannot be
- * followed any more. */
-tide_status tide_sqlite_fail_gone(sqlite3 *db, int64_t number, tide_str name,
-                                  struct tide_error *err);
-
 /** TIDE_INVALID when another format version of ours is in the database; nothing of ours is fine. */
 tide_status tide_sqlite_version_check(sqlite3 *db, struct tide_error *err);
-
-/** TIDE_STALE: VACUUM has renumbered the table's rows. */
-tide_status tide_sqlite_fail_vacuum(const struct tide_sqlite_table *table, struct tide_error *err);
 
 /** TIDE_STALE when any of our tables is missing. */
 tide_status tide_sqlite_whole_check(sqlite3 *db, struct tide_error *err);

@@ -3,8 +3,8 @@
 #include "base/alloc.h"
 #include "base/clock.h"
 #include "source/sqlite/sqlite_db.h"
+#include "source/sqlite/sqlite_fetch.h"
 #include "source/sqlite/sqlite_key.h"
-#include "source/sqlite/sqlite_select.h"
 #include "source/sqlite/sqlite_value.h"
 #include "source/sqlite/sqlite_window.h"
 
@@ -19,26 +19,21 @@ const struct tide_sqlite_log_limits tide_sqlite_log_limits = {
     .range_entries = 1000000,
 };
 
-/* Statements that fetch a row of one table; prepared when first needed. */
-struct fetcher {
-    const struct tide_sqlite_table *table;
-    sqlite3_stmt *by_key;
-    sqlite3_stmt *by_rowid;
-    int *key_columns; /* result columns of the key's columns */
-    int rowid_column;
+/* What waits between the changes of a slice. */
+struct notice {
+    size_t at; /* it comes before the change of this index */
+    struct tide_event event;
 };
 
 struct tide_sqlite_log {
     sqlite3 *db;
-    const struct tide_sqlite_tables *tables;
-    struct tide_sqlite_watch *watch;
+    struct tide_sqlite_log_scope scope;
+    const struct tide_sqlite_tables *tables; /* the scope's */
     struct tide_sqlite_log_limits limits;
     sqlite3_stmt *version; /* PRAGMA data_version */
     sqlite3_stmt *end;     /* last id of the log */
     sqlite3_stmt *entries;
-    struct fetcher *fetchers; /* as tables->items */
-    struct fetcher *fetcher;  /* the last one used */
-    struct tide_buf key;      /* of the row that was fetched */
+    struct tide_sqlite_fetch fetch;
 
     int64_t position;    /* handed out */
     int64_t range_end;   /* what is being read is (position, range_end] */
@@ -57,6 +52,10 @@ struct tide_sqlite_log {
     size_t change_count;
     size_t change_cap;
     size_t change_next;
+    struct notice *notices;
+    size_t notice_count;
+    size_t notice_cap;
+    size_t notice_next;
     size_t slice_size;
 };
 
@@ -65,40 +64,30 @@ static void finalize(sqlite3_stmt *stmt)
     (void)sqlite3_finalize(stmt);
 }
 
-static void fetchers_init(struct tide_sqlite_log *log)
+static tide_status prepare_entries(struct tide_sqlite_log *log, struct tide_error *err)
 {
-    log->fetchers = tide_alloc(log->tables->count, sizeof(*log->fetchers));
-    for (size_t i = 0; i < log->tables->count; i++) {
-        const struct tide_sqlite_table *table = log->tables->items[i];
-        if (table->relation == NULL) {
-            continue;
-        }
-        size_t width = tide_sqlite_table_log_width(table);
-        struct fetcher *fetcher = &log->fetchers[i];
-        fetcher->table = table;
-        fetcher->key_columns = tide_alloc(width, sizeof(*fetcher->key_columns));
-        for (size_t k = 0; k < width; k++) {
-            fetcher->key_columns[k] = (int)table->relation->key_columns[k];
-        }
-        fetcher->rowid_column = (int)table->relation->column_count - 1;
-    }
+    sqlite3_stmt *entries = NULL;
+    TIDE_TRY(
+        tide_sqlite_window_prepare(log->db, tide_sqlite_window_width(log->tables), &entries, err));
+    finalize(log->entries);
+    log->entries = entries;
+    return TIDE_OK;
 }
 
-tide_status tide_sqlite_log_new(sqlite3 *db, const struct tide_sqlite_tables *tables,
-                                struct tide_sqlite_watch *watch,
+tide_status tide_sqlite_log_new(sqlite3 *db, const struct tide_sqlite_log_scope *scope,
                                 const struct tide_sqlite_log_limits *limits, int64_t position,
                                 struct tide_sqlite_log **ret_log, struct tide_error *err)
 {
     struct tide_sqlite_log *log = tide_alloc(1, sizeof(*log));
     *log = (struct tide_sqlite_log){.db = db,
-                                    .tables = tables,
-                                    .watch = watch,
+                                    .scope = *scope,
+                                    .tables = scope->tables,
                                     .limits = *limits,
                                     .position = position,
                                     .range_end = position,
                                     .log_end = position};
     tide_sqlite_window_init(&log->window, limits->window_entries);
-    fetchers_init(log);
+    tide_sqlite_fetch_init(&log->fetch, db, log->tables);
     tide_status status =
         tide_sqlite_prepare(db, TIDE_STR("PRAGMA data_version"), &log->version, err);
     if (status == TIDE_OK) {
@@ -106,8 +95,7 @@ tide_status tide_sqlite_log_new(sqlite3 *db, const struct tide_sqlite_tables *ta
             db, TIDE_STR("SELECT max(id) FROM main.\"" TIDE_SQLITE_LOG "\""), &log->end, err);
     }
     if (status == TIDE_OK) {
-        status =
-            tide_sqlite_window_prepare(db, tide_sqlite_window_width(tables), &log->entries, err);
+        status = prepare_entries(log, err);
     }
     if (status != TIDE_OK) {
         tide_sqlite_log_free(log);
@@ -122,20 +110,24 @@ void tide_sqlite_log_free(struct tide_sqlite_log *log)
     if (log == NULL) {
         return;
     }
-    for (size_t i = 0; i < log->tables->count; i++) {
-        finalize(log->fetchers[i].by_key);
-        finalize(log->fetchers[i].by_rowid);
-        free(log->fetchers[i].key_columns);
-    }
-    free(log->fetchers);
+    tide_sqlite_fetch_done(&log->fetch);
     finalize(log->version);
     finalize(log->end);
     finalize(log->entries);
     tide_sqlite_window_done(&log->window);
-    tide_buf_done(&log->key);
     tide_arena_done(&log->arena);
     free(log->changes);
+    free(log->notices);
     free(log);
+}
+
+tide_status tide_sqlite_log_retable(struct tide_sqlite_log *log, struct tide_error *err)
+{
+    TIDE_ASSERT(log->change_next == log->change_count && log->notice_next == log->notice_count);
+    tide_sqlite_window_retable(&log->window, log->tables);
+    tide_sqlite_fetch_done(&log->fetch);
+    tide_sqlite_fetch_init(&log->fetch, log->db, log->tables);
+    return prepare_entries(log, err);
 }
 
 /* Handing out */
@@ -161,9 +153,26 @@ static bool is_range_read(const struct tide_sqlite_log *log)
     return log->window.next == log->window.count && log->window.last_id >= log->range_end;
 }
 
+/* An event that is no row's: what it holds is copied. */
+static void take_notice(struct tide_sqlite_log *log, struct tide_arena *arena,
+                        struct tide_event *ret_event)
+{
+    *ret_event = log->notices[log->notice_next++].event;
+    if (ret_event->kind == TIDE_EVENT_TABLE) {
+        ret_event->store = tide_arena_str(arena, ret_event->store);
+        ret_event->reason = tide_arena_str(arena, ret_event->reason);
+    }
+    log->has_changes = true;
+}
+
 bool tide_sqlite_log_take(struct tide_sqlite_log *log, struct tide_arena *arena,
                           struct tide_event *ret_event)
 {
+    if (log->notice_next < log->notice_count &&
+        log->notices[log->notice_next].at == log->change_next) {
+        take_notice(log, arena, ret_event);
+        return true;
+    }
     if (log->change_next < log->change_count) {
         *ret_event = (struct tide_event){.kind = TIDE_EVENT_CHANGE};
         copy_change(&log->changes[log->change_next++], arena, &ret_event->change);
@@ -185,47 +194,6 @@ bool tide_sqlite_log_take(struct tide_sqlite_log *log, struct tide_arena *arena,
 }
 
 /* Reading */
-
-static struct fetcher *fetcher_of(struct tide_sqlite_log *log,
-                                  const struct tide_sqlite_table *table)
-{
-    if (log->fetcher != NULL && log->fetcher->table == table) {
-        return log->fetcher;
-    }
-    size_t i = 0;
-    while (log->fetchers[i].table != table) {
-        i++;
-        TIDE_ASSERT(i < log->tables->count);
-    }
-    log->fetcher = &log->fetchers[i];
-    return log->fetcher;
-}
-
-/* The statement that fetches the mark's row, bound. */
-static tide_status bind_fetch(struct tide_sqlite_log *log, struct fetcher *fetcher, tide_str key,
-                              sqlite3_stmt **ret_stmt, struct tide_error *err)
-{
-    bool by_rowid = tide_sqlite_key_is_by_rowid(fetcher->table, key);
-    sqlite3_stmt **stmt = by_rowid ? &fetcher->by_rowid : &fetcher->by_key;
-    if (*stmt == NULL) {
-        TIDE_TRY(tide_sqlite_select_prepare(log->db, fetcher->table,
-                                            by_rowid ? TIDE_SQLITE_BY_ROWID : TIDE_SQLITE_BY_KEY,
-                                            stmt, err));
-    }
-    tide_sqlite_key_bind(fetcher->table, key, *stmt);
-    *ret_stmt = *stmt;
-    return TIDE_OK;
-}
-
-/* SQL may hold keys equal that are not the same ('abc' and 'ABC', 1 and 1.0). */
-static bool is_same_row(struct tide_sqlite_log *log, const struct fetcher *fetcher,
-                        sqlite3_stmt *stmt, tide_str key)
-{
-    tide_buf_reset(&log->key);
-    tide_sqlite_key_append(&log->key, fetcher->table, stmt, fetcher->key_columns,
-                           fetcher->rowid_column);
-    return tide_str_equal(tide_buf_str(&log->key), key);
-}
 
 static struct tide_change *add_change(struct tide_sqlite_log *log,
                                       const struct tide_sqlite_mark *mark)
@@ -267,21 +235,31 @@ static void add_row(struct tide_sqlite_log *log, const struct tide_sqlite_mark *
     change->values = values;
 }
 
+static void add_notice(struct tide_sqlite_log *log, const struct tide_sqlite_mark *mark)
+{
+    if (log->notice_count == log->notice_cap) {
+        log->notice_cap = log->notice_cap * 2 + 8;
+        log->notices = tide_realloc(log->notices, log->notice_cap, sizeof(*log->notices));
+    }
+    struct notice *notice = &log->notices[log->notice_count];
+    notice->at = log->change_count;
+    log->notice_count += tide_sqlite_note_event(mark, log->scope.choice, log->tables,
+                                                log->scope.kept, &log->arena, &notice->event);
+}
+
 static tide_status fetch(struct tide_sqlite_log *log, const struct tide_sqlite_mark *mark,
                          struct tide_error *err)
 {
-    struct fetcher *fetcher = fetcher_of(log, mark->table);
     sqlite3_stmt *stmt = NULL;
-    TIDE_TRY(bind_fetch(log, fetcher, mark->key, &stmt, err));
-    bool has_row = false;
-    tide_status status = tide_sqlite_step(stmt, &has_row, err);
-    if (status == TIDE_OK && has_row && is_same_row(log, fetcher, stmt, mark->key)) {
+    bool is_there = false;
+    TIDE_TRY(tide_sqlite_fetch_row(&log->fetch, mark->table, mark->key, &stmt, &is_there, err));
+    if (is_there) {
         add_row(log, mark, stmt);
-    } else if (status == TIDE_OK) {
+    } else {
         add_delete(log, mark);
     }
     (void)sqlite3_reset(stmt);
-    return status;
+    return TIDE_OK;
 }
 
 static tide_status fetch_window(struct tide_sqlite_log *log, int64_t until_us, bool *ret_is_full,
@@ -290,7 +268,9 @@ static tide_status fetch_window(struct tide_sqlite_log *log, int64_t until_us, b
     struct tide_sqlite_window *window = &log->window;
     while (window->next < window->count) {
         const struct tide_sqlite_mark *mark = &window->marks[window->next];
-        if (!mark->is_superseded) {
+        if (tide_sqlite_mark_is_note(mark)) {
+            add_notice(log, mark);
+        } else if (!mark->is_superseded) {
             TIDE_TRY(fetch(log, mark, err));
         }
         window->next++;
@@ -348,11 +328,14 @@ static tide_status read_end(struct tide_sqlite_log *log, int64_t *ret_end, struc
 }
 
 static tide_status read_slice(struct tide_sqlite_log *log, const tide_str *nonces,
-                              size_t nonce_count, struct tide_error *err)
+                              size_t nonce_count, bool *ret_has_moved, struct tide_error *err)
 {
     int64_t until_us = tide_clock_deadline_us(log->limits.slice_us);
     int64_t end = 0;
-    TIDE_TRY(tide_sqlite_watch_look(log->watch, nonces, nonce_count, err));
+    TIDE_TRY(tide_sqlite_watch_look(log->scope.watch, nonces, nonce_count, ret_has_moved, err));
+    if (*ret_has_moved) {
+        return TIDE_OK;
+    }
     TIDE_TRY(read_end(log, &end, err));
     move_end(log, end);
     bool is_full = !log->has_range;
@@ -383,29 +366,40 @@ static void forget_slice(struct tide_sqlite_log *log)
     tide_arena_reset(&log->arena);
     log->change_count = 0;
     log->change_next = 0;
+    log->notice_count = 0;
+    log->notice_next = 0;
     log->slice_size = 0;
 }
 
+static void stamp(struct tide_sqlite_log *log)
+{
+    int64_t now_us = tide_clock_utc_us();
+    for (size_t i = 0; i < log->change_count; i++) {
+        log->changes[i].commit_us = now_us;
+    }
+    for (size_t i = 0; i < log->notice_count; i++) {
+        log->notices[i].event.change.commit_us = now_us;
+    }
+}
+
 tide_status tide_sqlite_log_read(struct tide_sqlite_log *log, const tide_str *nonces,
-                                 size_t nonce_count, struct tide_error *err)
+                                 size_t nonce_count, bool *ret_has_moved, struct tide_error *err)
 {
     TIDE_ASSERT(log->change_next == log->change_count);
     int64_t version = 0;
+    *ret_has_moved = false;
     TIDE_TRY(read_version(log, &version, err)); /* before the range: never too new */
     if (!log->has_range && log->has_version && version == log->seen_version) {
         return tide_fail(err, TIDE_TIMEOUT, "nothing new");
     }
     forget_slice(log);
     TIDE_TRY(tide_sqlite_exec(log->db, "BEGIN", err));
-    tide_status status = read_slice(log, nonces, nonce_count, err);
+    tide_status status = read_slice(log, nonces, nonce_count, ret_has_moved, err);
     (void)sqlite3_exec(log->db, "COMMIT", NULL, NULL, NULL); /* of a read: cannot fail */
-    if (status != TIDE_OK) {
+    if (status != TIDE_OK || *ret_has_moved) {
         return status;
     }
-    int64_t now_us = tide_clock_utc_us();
-    for (size_t i = 0; i < log->change_count; i++) {
-        log->changes[i].commit_us = now_us;
-    }
+    stamp(log);
     bool is_all_read = !log->has_range || is_range_read(log);
     log->has_version = is_all_read && log->log_end == log->range_end;
     log->seen_version = version;

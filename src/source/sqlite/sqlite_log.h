@@ -14,6 +14,7 @@
 #pragma once
 
 #include "port/source.h"
+#include "source/sqlite/sqlite_notes.h"
 #include "source/sqlite/sqlite_schema.h"
 #include "source/sqlite/sqlite_watch.h"
 
@@ -36,28 +37,39 @@ struct tide_sqlite_log_limits {
 
 extern const struct tide_sqlite_log_limits tide_sqlite_log_limits;
 
-/** Reads from after `position`; `tables` and `watch` stay with the caller and must outlive the log.
- */
-tide_status tide_sqlite_log_new(sqlite3 *db, const struct tide_sqlite_tables *tables,
-                                struct tide_sqlite_watch *watch,
+/* What a log reads for. All of it stays with the caller and must outlive the log. */
+struct tide_sqlite_log_scope {
+    const struct tide_sqlite_choice *choice;
+    const struct tide_sqlite_tables *tables;
+    struct tide_sqlite_kept *kept;
+    struct tide_sqlite_watch *watch;
+};
+
+/** Reads from after `position`. */
+tide_status tide_sqlite_log_new(sqlite3 *db, const struct tide_sqlite_log_scope *scope,
                                 const struct tide_sqlite_log_limits *limits, int64_t position,
                                 struct tide_sqlite_log **ret_log, struct tide_error *err);
+
+/** The scope's tables are others now, and nothing is at hand: goes on with those. After an error
+ * the log is to be freed. */
+tide_status tide_sqlite_log_retable(struct tide_sqlite_log *log, struct tide_error *err);
 
 /** Before the connection is closed. NULL is fine. */
 void tide_sqlite_log_free(struct tide_sqlite_log *log);
 
-/** Hands out the next change or position of what has been read. False: nothing is at hand. */
+/** Hands out the next event of what has been read. False: nothing is at hand. */
 bool tide_sqlite_log_take(struct tide_sqlite_log *log, struct tide_arena *arena,
                           struct tide_event *ret_event);
 
 /**
  * Reads the next slice, when nothing is at hand: of the range that was begun, or of a new one when
  * another connection has committed since. `nonces` are those that our pipeline's row may have.
+ * `*ret_has_moved`: nothing was read, the schema must be mended first.
  * Errors: TIDE_TIMEOUT nothing new, or (retriable) a writer holds the lock; TIDE_STALE from the
  * watch; others from SQLite, after which the log is freed.
  */
 tide_status tide_sqlite_log_read(struct tide_sqlite_log *log, const tide_str *nonces,
-                                 size_t nonce_count, struct tide_error *err);
+                                 size_t nonce_count, bool *ret_has_moved, struct tide_error *err);
 
 /** The last entry that is known of, and about how many bytes an entry takes. */
 int64_t tide_sqlite_log_end(const struct tide_sqlite_log *log);

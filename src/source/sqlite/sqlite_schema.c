@@ -40,6 +40,31 @@ struct tide_sqlite_table *tide_sqlite_tables_by_name(const struct tide_sqlite_ta
     return NULL;
 }
 
+bool tide_sqlite_is_chosen(const tide_str *globs, size_t glob_count, tide_str name)
+{
+    for (size_t i = 0; i < glob_count; i++) {
+        if (tide_glob_matches(globs[i], name)) {
+            return true;
+        }
+    }
+    return glob_count == 0;
+}
+
+void tide_sqlite_tables_choose(struct tide_sqlite_tables *tables, const tide_str *globs,
+                               size_t glob_count)
+{
+    size_t kept = 0;
+    for (size_t i = 0; i < tables->count; i++) {
+        struct tide_sqlite_table *table = tables->items[i];
+        if (tide_sqlite_is_chosen(globs, glob_count, table->name)) {
+            tables->items[kept++] = table;
+        } else {
+            tide_sqlite_table_free(table);
+        }
+    }
+    tables->count = kept;
+}
+
 /* Which tables are wanted: those of one name, or those that globs choose. */
 struct choice {
     const tide_str *name;
@@ -121,7 +146,7 @@ static tide_status list_tables(sqlite3 *db, struct choice *choice, struct listin
     }
 }
 
-/* Numbers and `since` of tables that are captured already. */
+/* Numbers of tables that have triggers. */
 static tide_status read_numbers(sqlite3 *db, struct tide_sqlite_tables *tables,
                                 struct tide_error *err)
 {
@@ -135,7 +160,7 @@ static tide_status read_numbers(sqlite3 *db, struct tide_sqlite_tables *tables,
     }
     TIDE_CLEANUP(tide_sqlite_stmt_done) sqlite3_stmt *stmt = NULL;
     TIDE_TRY(tide_sqlite_prepare(
-        db, TIDE_STR("SELECT name, t, since FROM main.\"" TIDE_SQLITE_TABLES "\""), &stmt, err));
+        db, TIDE_STR("SELECT name, t FROM main.\"" TIDE_SQLITE_TABLES "\""), &stmt, err));
     bool is_row = false;
     for (;;) {
         TIDE_TRY(tide_sqlite_step(stmt, &is_row, err));
@@ -145,8 +170,7 @@ static tide_status read_numbers(sqlite3 *db, struct tide_sqlite_tables *tables,
         struct tide_sqlite_table *table =
             tide_sqlite_tables_by_name(tables, tide_sqlite_column_str(stmt, 0));
         if (table != NULL) {
-            tide_sqlite_table_set_number(table, sqlite3_column_int64(stmt, 1),
-                                         sqlite3_column_int64(stmt, 2));
+            tide_sqlite_table_set_number(table, sqlite3_column_int64(stmt, 1));
         }
     }
 }

@@ -44,3 +44,10 @@ struct tide_sqlite_table *tide_sqlite_tables_by_name(const struct tide_sqlite_ta
  */
 tide_status tide_sqlite_table_read(sqlite3 *db, tide_str connection, tide_str name,
                                    struct tide_sqlite_table **ret_table, struct tide_error *err);
+
+/** True when a glob matches the name, or there are none. */
+bool tide_sqlite_is_chosen(const tide_str *globs, size_t glob_count, tide_str name);
+
+/** Keeps of the tables those that are chosen. */
+void tide_sqlite_tables_choose(struct tide_sqlite_tables *tables, const tide_str *globs,
+                               size_t glob_count);

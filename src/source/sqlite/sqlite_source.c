@@ -4,40 +4,19 @@
 #include "base/clock.h"
 #include "source/sqlite/sqlite_check.h"
 #include "source/sqlite/sqlite_chunk.h"
-#include "source/sqlite/sqlite_confirm.h"
 #include "source/sqlite/sqlite_db.h"
 #include "source/sqlite/sqlite_estimate.h"
-#include "source/sqlite/sqlite_install.h"
-#include "source/sqlite/sqlite_log.h"
-#include "source/sqlite/sqlite_schema.h"
-#include "source/sqlite/sqlite_watch.h"
+#include "source/sqlite/sqlite_installed.h"
+#include "source/sqlite/sqlite_source_parts.h"
 
 #include <stdlib.h>
 #include <unistd.h>
 
-#define OPEN_BUSY_MS   20000
-#define CHANGE_BUSY_MS 10000 /* for what needs the write lock: prepare, detach */
-#define POLL_US_MIN    10000
-#define POLL_US_MAX    50000
-#define FILE_LOOK_US   20000 /* between two looks whether the path still names our file */
-
-struct tide_source {
-    struct tide_arena arena; /* of the options' copy */
-    struct tide_source_options options;
-    const char *path;
-    sqlite3 *db;
-    char source_id[TIDE_SQLITE_HEX_LEN + 1];
-    struct tide_sqlite_tables tables;       /* as prepare found them; before: the last tables() */
-    const struct tide_relation **relations; /* what tables() returned */
-
-    bool is_prepared;
-    struct tide_sqlite_nonces nonces;
-    struct tide_sqlite_confirm confirm;
-    struct tide_sqlite_watch *watch;
-    struct tide_sqlite_log *log;
-    int64_t poll_us;      /* the next wait */
-    int64_t file_look_us; /* when to look next */
-};
+#define OPEN_BUSY_MS 20000
+#define MEND_BUSY_MS 200 /* the same, while following */
+#define POLL_US_MIN  10000
+#define POLL_US_MAX  50000
+#define FILE_LOOK_US 20000 /* between two looks whether the path still names our file */
 
 /* Opening */
 
@@ -74,6 +53,12 @@ static void copy_options(struct tide_source *source, const struct tide_source_op
         .glob_count = options->glob_count,
     };
     source->path = tide_arena_cstr(arena, options->place);
+    source->choice = (struct tide_sqlite_choice){
+        .pipeline = source->options.pipeline,
+        .connection = source->options.connection,
+        .globs = globs,
+        .glob_count = options->glob_count,
+    };
 }
 
 /* The id that the first installation wrote. Before that, where the log was emptied, or where it is
@@ -143,7 +128,7 @@ static void stop_following(struct tide_source *source)
     source->log = NULL;
 }
 
-static void forget_installation(struct tide_source *source)
+void tide_sqlite_forget_installation(struct tide_source *source)
 {
     stop_following(source);
     tide_sqlite_watch_free(source->watch);
@@ -156,8 +141,9 @@ static void sqlite_close(struct tide_source *source)
     if (source == NULL) {
         return;
     }
-    forget_installation(source);
+    tide_sqlite_forget_installation(source);
     tide_sqlite_tables_done(&source->tables);
+    tide_sqlite_kept_done(&source->kept);
     free(source->relations);
     tide_sqlite_db_close(&source->db);
     tide_arena_done(&source->arena);
@@ -173,20 +159,47 @@ static void sqlite_identity(const struct tide_source *source, struct tide_buf *b
 
 /* Looking */
 
-static void end_read(struct tide_source *source)
+void tide_sqlite_end_read(struct tide_source *source)
 {
     (void)sqlite3_exec(source->db, "COMMIT", NULL, NULL, NULL); /* of a read: cannot fail */
 }
 
-static tide_status read_tables(struct tide_source *source, struct tide_error *err)
+/* Where our pipeline is at work, what a glob has matched may be gone by now. */
+static tide_status may_miss_tables(struct tide_source *source, bool *ret_may,
+                                   struct tide_error *err)
+{
+    TIDE_CLEANUP(tide_arena_done) struct tide_arena arena = {0};
+    struct tide_sqlite_pipeline row;
+    TIDE_TRY(tide_sqlite_is_installed(source->db, ret_may, err));
+    if (*ret_may) {
+        TIDE_TRY(tide_sqlite_pipeline_find(source->db, source->options.pipeline, &arena, ret_may,
+                                           &row, err));
+    }
+    return TIDE_OK;
+}
+
+static tide_status read_chosen(struct tide_source *source, struct tide_sqlite_tables *ret_tables,
+                               struct tide_error *err)
 {
     const struct tide_source_options *options = &source->options;
+    bool may_miss = false;
+    TIDE_TRY(may_miss_tables(source, &may_miss, err));
+    if (!may_miss) {
+        return tide_sqlite_tables_read(source->db, options->connection, options->globs,
+                                       options->glob_count, ret_tables, err);
+    }
+    TIDE_TRY(tide_sqlite_tables_read(source->db, options->connection, NULL, 0, ret_tables, err));
+    tide_sqlite_tables_choose(ret_tables, options->globs, options->glob_count);
+    return TIDE_OK;
+}
+
+static tide_status read_tables(struct tide_source *source, struct tide_error *err)
+{
     struct tide_sqlite_tables tables = {0};
     tide_sqlite_set_patience(source->db, OPEN_BUSY_MS);
     TIDE_TRY(tide_sqlite_exec(source->db, "BEGIN", err));
-    tide_status status = tide_sqlite_tables_read(source->db, options->connection, options->globs,
-                                                 options->glob_count, &tables, err);
-    end_read(source);
+    tide_status status = read_chosen(source, &tables, err);
+    tide_sqlite_end_read(source);
     TIDE_TRY(status);
     tide_sqlite_tables_done(&source->tables);
     source->tables = tables;
@@ -225,110 +238,6 @@ static tide_status sqlite_check(struct tide_source *source, struct tide_findings
     return tide_sqlite_check(source->db, source->path, &source->options, findings, err);
 }
 
-/* Preparing */
-
-static tide_status install(struct tide_source *source, struct tide_sqlite_tables *tables,
-                           struct tide_sqlite_installed *installed, struct tide_error *err)
-{
-    const struct tide_source_options *options = &source->options;
-    return tide_sqlite_install(source->db, options->pipeline, options->connection, options->globs,
-                               options->glob_count, source->source_id, tables, installed, err);
-}
-
-/* The log must still have all that comes after the checkpoint. */
-static tide_status check_position(struct tide_source *source, int64_t confirmed, int64_t position,
-                                  struct tide_error *err)
-{
-    int64_t end = 0;
-    TIDE_TRY(tide_sqlite_int(source->db, "SELECT max(id) FROM main.\"" TIDE_SQLITE_LOG "\"", 0,
-                             &end, err));
-    if (end < position) {
-        return tide_fail(err, TIDE_STALE,
-                         "%s: the change log ends at %lld, the checkpoint is at %lld: the database "
-                         "is an older one; restore the right database, or " TIDE_SQLITE_ANEW,
-                         source->path, (long long)end, (long long)position);
-    }
-    if (confirmed > position) {
-        return tide_fail(
-            err, TIDE_STALE,
-            "%s: changes up to %lld may be gone from the log, the checkpoint is at "
-            "%lld: it is an old one; restore the right state directory, or " TIDE_SQLITE_ANEW,
-            source->path, (long long)confirmed, (long long)position);
-    }
-    return TIDE_OK;
-}
-
-static tide_status load(struct tide_source *source, tide_str saved_state, int64_t position,
-                        struct tide_sqlite_tables *ret_tables,
-                        struct tide_sqlite_installed *ret_installed, struct tide_error *err)
-{
-    const struct tide_source_options *options = &source->options;
-    TIDE_TRY(tide_sqlite_installed_load(source->db, options->pipeline, options->connection,
-                                        options->globs, options->glob_count, position, ret_tables,
-                                        ret_installed, err));
-    tide_status status = tide_sqlite_nonces_load(
-        &source->nonces, saved_state, ret_installed->source_id, ret_installed->nonce, err);
-    if (status != TIDE_OK) {
-        return tide_fail_context(err, "%s", source->path);
-    }
-    return check_position(source, ret_installed->confirmed, position, err);
-}
-
-/* In a read transaction: the watch starts from what was read in it. */
-static tide_status take_up(struct tide_source *source, const tide_str *saved_state,
-                           int64_t position, struct tide_sqlite_tables *tables,
-                           struct tide_sqlite_installed *installed,
-                           struct tide_sqlite_watch **ret_watch, struct tide_error *err)
-{
-    if (saved_state != NULL) {
-        TIDE_TRY(load(source, *saved_state, position, tables, installed, err));
-    }
-    return tide_sqlite_watch_new(source->db, source->path, source->options.pipeline,
-                                 source->options.connection, tables, installed, ret_watch, err);
-}
-
-static void keep_installation(struct tide_source *source, struct tide_sqlite_tables tables,
-                              const struct tide_sqlite_installed *installed,
-                              struct tide_sqlite_watch *watch)
-{
-    tide_sqlite_tables_done(&source->tables);
-    source->tables = tables;
-    source->watch = watch;
-    source->is_prepared = true;
-    source->confirm = (struct tide_sqlite_confirm){.confirmed = installed->confirmed};
-    memcpy(source->source_id, installed->source_id, sizeof(source->source_id));
-}
-
-static tide_status sqlite_prepare(struct tide_source *source, const tide_str *saved_state,
-                                  struct tide_position position, struct tide_position *ret_start,
-                                  struct tide_error *err)
-{
-    struct tide_sqlite_tables tables = {0};
-    struct tide_sqlite_installed installed = {0};
-    struct tide_sqlite_watch *watch = NULL;
-    forget_installation(source);
-    TIDE_TRY(tide_sqlite_require_writable(source->db, err));
-    tide_sqlite_set_patience(source->db, CHANGE_BUSY_MS);
-    tide_status status = saved_state == NULL ? install(source, &tables, &installed, err) : TIDE_OK;
-    tide_sqlite_nonces_init(&source->nonces, installed.nonce);
-    if (status == TIDE_OK) {
-        status = tide_sqlite_exec(source->db, "BEGIN", err);
-    }
-    if (status == TIDE_OK) {
-        status =
-            take_up(source, saved_state, (int64_t)position.lo, &tables, &installed, &watch, err);
-        end_read(source);
-    }
-    if (status != TIDE_OK) {
-        tide_sqlite_tables_done(&tables);
-        return status;
-    }
-    keep_installation(source, tables, &installed, watch);
-    *ret_start = saved_state == NULL ? (struct tide_position){.lo = (uint64_t)installed.confirmed}
-                                     : position;
-    return TIDE_OK;
-}
-
 /* Following */
 
 static tide_status sqlite_stream(struct tide_source *source, struct tide_position position,
@@ -338,8 +247,21 @@ static tide_status sqlite_stream(struct tide_source *source, struct tide_positio
     stop_following(source);
     tide_sqlite_set_patience(source->db, TIDE_SQLITE_LOG_PATIENCE_MS);
     source->poll_us = POLL_US_MIN;
-    return tide_sqlite_log_new(source->db, &source->tables, source->watch, &tide_sqlite_log_limits,
-                               (int64_t)position.lo, &source->log, err);
+    struct tide_sqlite_log_scope scope = {
+        .choice = &source->choice,
+        .tables = &source->tables,
+        .kept = &source->kept,
+        .watch = source->watch,
+    };
+    return tide_sqlite_log_new(source->db, &scope, &tide_sqlite_log_limits, (int64_t)position.lo,
+                               &source->log, err);
+}
+
+void tide_sqlite_known_nonces(const struct tide_source *source, tide_str *ret_known)
+{
+    for (size_t i = 0; i < TIDE_SQLITE_NONCES; i++) {
+        ret_known[i] = tide_str_from(source->nonces.text[i]);
+    }
 }
 
 static tide_status read_log(struct tide_source *source, struct tide_error *err)
@@ -350,10 +272,15 @@ static tide_status read_log(struct tide_source *source, struct tide_error *err)
         source->file_look_us = now_us + FILE_LOOK_US;
     }
     tide_str known[TIDE_SQLITE_NONCES];
-    for (size_t i = 0; i < TIDE_SQLITE_NONCES; i++) {
-        known[i] = tide_str_from(source->nonces.text[i]);
+    tide_sqlite_known_nonces(source, known);
+    bool has_moved = false;
+    tide_status status =
+        tide_sqlite_log_read(source->log, known, TIDE_SQLITE_NONCES, &has_moved, err);
+    if (status == TIDE_OK && has_moved) {
+        tide_sqlite_set_patience(source->db, MEND_BUSY_MS);
+        status = tide_sqlite_mend_source(source, err);
+        tide_sqlite_set_patience(source->db, TIDE_SQLITE_LOG_PATIENCE_MS);
     }
-    tide_status status = tide_sqlite_log_read(source->log, known, TIDE_SQLITE_NONCES, err);
     if (status != TIDE_OK && status != TIDE_TIMEOUT) {
         stop_following(source);
     }
@@ -429,8 +356,8 @@ static uint64_t sqlite_retained_bytes(struct tide_source *source)
 static tide_status sqlite_detach(struct tide_source *source, struct tide_findings *findings,
                                  struct tide_error *err)
 {
-    forget_installation(source);
-    tide_sqlite_set_patience(source->db, CHANGE_BUSY_MS);
+    tide_sqlite_forget_installation(source);
+    tide_sqlite_set_patience(source->db, TIDE_SQLITE_CHANGE_BUSY_MS);
     return tide_sqlite_uninstall(source->db, source->options.pipeline, findings, err);
 }
 
@@ -455,6 +382,7 @@ static tide_status sqlite_reader_remember(struct tide_chunk_reader *reader,
 
 const struct tide_source_ops tide_sqlite_source_ops = {
     .scheme = "sqlite",
+    .tells_tables = true,
     .position_kind = &tide_position_integer,
     .open = sqlite_open,
     .close = sqlite_close,
@@ -462,7 +390,7 @@ const struct tide_source_ops tide_sqlite_source_ops = {
     .tables = sqlite_tables,
     .estimate_rows = sqlite_estimate_rows,
     .check = sqlite_check,
-    .prepare = sqlite_prepare,
+    .prepare = tide_sqlite_prepare_source,
     .stream = sqlite_stream,
     .next = sqlite_next,
     .state = sqlite_state,

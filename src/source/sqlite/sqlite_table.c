@@ -1,14 +1,8 @@
 #include "source/sqlite/sqlite_analyse.h"
 
 #include "base/alloc.h"
-#include "base/buf.h"
 
-#include <stdio.h>
 #include <stdlib.h>
-#include <xxhash.h>
-
-/* Goes into the digest: another number makes every trigger anew. */
-#define TRIGGERS_VERSION 1
 
 void tide_sqlite_table_free(struct tide_sqlite_table *table)
 {
@@ -51,69 +45,12 @@ static const struct tide_relation *make_relation(const struct tide_sqlite_table 
     return tide_relation_new(&spec);
 }
 
-void tide_sqlite_table_set_number(struct tide_sqlite_table *table, int64_t number, int64_t since)
+void tide_sqlite_table_set_number(struct tide_sqlite_table *table, int64_t number)
 {
     table->number = number;
-    table->since = since;
     if (table->identity == TIDE_SQLITE_NOT_FOLLOWED) {
         return;
     }
     tide_relation_unref(table->relation);
     table->relation = make_relation(table);
-}
-
-/* Lengths keep two shapes from reading the same. */
-static void put(struct tide_buf *buf, tide_str text)
-{
-    if (text.ptr == NULL) {
-        tide_buf_append_str(buf, TIDE_STR("-;"));
-        return;
-    }
-    tide_buf_append_u64(buf, text.len);
-    tide_buf_append_char(buf, ':');
-    tide_buf_append_str(buf, text);
-}
-
-static void put_column(struct tide_buf *buf, const struct tide_sqlite_column *column)
-{
-    put(buf, column->name);
-    put(buf, column->type);
-    put(buf, column->collation);
-    put(buf, column->default_text);
-    tide_buf_printf(buf, "%d,%d,%u;", (int)column->generated, column->is_not_null,
-                    column->primary_place);
-}
-
-static void put_index(struct tide_buf *buf, const struct tide_sqlite_index *index)
-{
-    put(buf, index->name);
-    put(buf, index->where);
-    tide_buf_printf(buf, "%d,%zu;", index->is_primary, index->part_count);
-    for (size_t i = 0; i < index->part_count; i++) {
-        tide_buf_printf(buf, "%d;", index->parts[i].column);
-        put(buf, index->parts[i].collation);
-        put(buf, index->parts[i].expression);
-    }
-}
-
-void tide_sqlite_table_digest(struct tide_sqlite_table *table)
-{
-    TIDE_CLEANUP(tide_buf_done) struct tide_buf buf = {0};
-    tide_buf_printf(&buf, "%d;%d,%d,%d;%d,%zu,%zu;", TRIGGERS_VERSION, table->is_without_rowid,
-                    table->is_strict, (int)table->identity, tide_sqlite_table_is_renumbered(table),
-                    table->column_count, table->index_count);
-    put(&buf, table->name);
-    put(&buf, table->rowid_name);
-    for (size_t i = 0; i < table->column_count; i++) {
-        put_column(&buf, &table->columns[i]);
-    }
-    for (size_t i = 0; i < table->key_count; i++) {
-        tide_buf_printf(&buf, "%u;", table->key_columns[i]);
-    }
-    for (size_t i = 0; i < table->index_count; i++) {
-        put_index(&buf, &table->indexes[i]);
-    }
-    XXH128_hash_t hash = XXH3_128bits(buf.ptr, buf.len);
-    (void)snprintf(table->digest, sizeof(table->digest), "%016llx%016llx",
-                   (unsigned long long)hash.high64, (unsigned long long)hash.low64);
 }

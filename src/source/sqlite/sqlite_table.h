@@ -1,8 +1,8 @@
 /*
  * A table of an SQLite database as capture and reading see it: its columns, how one of its rows is
  * told from the others, which of its indexes may make REPLACE remove a row, and the relation that
- * its changes point to. Filled by sqlite_schema.h, then immutable but for `number` and `since`,
- * which install or load set.
+ * its changes point to. Filled by sqlite_schema.h, then immutable but for `number`, which mending
+ * sets.
  */
 #pragma once
 
@@ -36,6 +36,11 @@ enum tide_sqlite_op {
     TIDE_SQLITE_OP_UPDATE = 2,
     TIDE_SQLITE_OP_DELETE = 3,
     TIDE_SQLITE_OP_CANDIDATE = 4, /* this row may be gone: look */
+    /* About a table, whose name is k1; written where its triggers are made or given up. */
+    TIDE_SQLITE_OP_TRUNCATE = 5, /* all its rows are gone */
+    TIDE_SQLITE_OP_COPY = 6,     /* it is to be copied; r says why */
+    TIDE_SQLITE_OP_JOIN = 7,     /* the same, for the pipeline r alone */
+    TIDE_SQLITE_OP_GONE = 8,     /* it is not followed any more; r says why */
 };
 
 enum tide_sqlite_affinity {
@@ -131,13 +136,9 @@ struct tide_sqlite_table {
      * only one). For nullable keys its value is ABSENT where no key column is NULL.
      */
     const struct tide_relation *relation;
-    /* Digest of what the triggers are made from and of the relation's shape; NUL-terminated. */
-    char digest[TIDE_SQLITE_HEX_LEN + 1];
+    tide_str spec; /* what the triggers are made from: see sqlite_spec.h */
 
-    /* From _tidemark_tables, 0 before: the log's `t`, and the log's last id when the table's marks
-     * began to be complete (at the last (re)making of its triggers). */
-    int64_t number;
-    int64_t since;
+    int64_t number; /* the log's `t`, from _tidemark_tables; 0: it has no triggers */
 };
 
 /** True when rows need the rowid to be told apart: the relation then has the hidden column. */
@@ -159,9 +160,9 @@ static inline size_t tide_sqlite_table_log_width(const struct tide_sqlite_table 
     return table->identity == TIDE_SQLITE_ROWID ? 1 : table->key_count;
 }
 
-/** Sets `number` and `since`, and makes the relation anew with the number as its id. References to
- * the former one stay good. */
-void tide_sqlite_table_set_number(struct tide_sqlite_table *table, int64_t number, int64_t since);
+/** Sets `number`, and makes the relation anew with the number as its id. References to the former
+ * one stay good. */
+void tide_sqlite_table_set_number(struct tide_sqlite_table *table, int64_t number);
 
 /** Frees the table and drops its reference to the relation. NULL is fine. */
 void tide_sqlite_table_free(struct tide_sqlite_table *table);

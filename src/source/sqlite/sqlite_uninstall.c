@@ -39,6 +39,34 @@ tide_status tide_sqlite_triggers_drop(sqlite3 *db, int64_t number, struct tide_e
     return drop_each(db, &stmt, "TRIGGER", &count, err);
 }
 
+tide_status tide_sqlite_strays_drop(sqlite3 *db, struct tide_error *err)
+{
+    TIDE_CLEANUP(tide_sqlite_stmt_done) sqlite3_stmt *stmt = NULL;
+    TIDE_TRY(tide_sqlite_prepare(
+        db,
+        TIDE_STR("SELECT name FROM main.sqlite_schema WHERE type = 'trigger' AND "
+                 "name GLOB '" TIDE_SQLITE_PREFIX "[0-9]*_[a-z][a-z]' AND "
+                 "CAST(substr(name, length('" TIDE_SQLITE_PREFIX "') + 1) AS INTEGER) NOT IN "
+                 "(SELECT t FROM main.\"" TIDE_SQLITE_TABLES "\" WHERE name IS NOT NULL)"),
+        &stmt, err));
+    size_t count = 0;
+    return drop_each(db, &stmt, "TRIGGER", &count, err);
+}
+
+tide_status tide_sqlite_number_free(sqlite3 *db, int64_t number, struct tide_error *err)
+{
+    TIDE_TRY(tide_sqlite_execf(db, err,
+                               "UPDATE main.\"" TIDE_SQLITE_TABLES
+                               "\" SET name = NULL, spec = NULL WHERE t = %lld",
+                               (long long)number));
+    /* The highest number stays, so that it is not given again. */
+    return tide_sqlite_exec(db,
+                            "DELETE FROM main.\"" TIDE_SQLITE_TABLES
+                            "\" WHERE name IS NULL AND t < (SELECT max(t) FROM "
+                            "main.\"" TIDE_SQLITE_TABLES "\")",
+                            err);
+}
+
 static tide_status next_unwanted(sqlite3 *db, int64_t after, int64_t *ret_number,
                                  struct tide_error *err)
 {
@@ -46,6 +74,7 @@ static tide_status next_unwanted(sqlite3 *db, int64_t after, int64_t *ret_number
     TIDE_TRY(tide_sqlite_prepare(
         db,
         TIDE_STR("SELECT min(t) FROM main.\"" TIDE_SQLITE_TABLES "\" AS r WHERE t > ?1 "
+                 "AND name IS NOT NULL "
                  "AND NOT EXISTS (SELECT 1 FROM main.\"" TIDE_SQLITE_PIPELINES "\" AS p "
                  "WHERE instr(p.tables, ',' || r.t || ',') > 0)"),
         &stmt, err));
@@ -66,6 +95,7 @@ tide_status tide_sqlite_unwanted_drop(sqlite3 *db, struct tide_error *err)
             break;
         }
         TIDE_TRY(tide_sqlite_triggers_drop(db, number, err));
+        TIDE_TRY(tide_sqlite_number_free(db, number, err));
     }
     return TIDE_OK;
 }

@@ -8,25 +8,12 @@
 #include <stdlib.h>
 #include <sys/stat.h>
 
-/* A table as it was when the copy started. */
-struct followed {
-    tide_str name;
-    int64_t number;
-    int64_t since;
-    size_t column_count;
-    size_t index_count;
-    char digest[TIDE_SQLITE_HEX_LEN + 1];
-};
-
 struct tide_sqlite_watch {
     sqlite3 *db;
     struct tide_arena arena;
     const char *path;
     tide_str pipeline;
-    tide_str connection;
     char source_id[TIDE_SQLITE_HEX_LEN + 1];
-    struct followed *tables;
-    size_t table_count;
     struct stat file; /* what the path named when the copy started */
     sqlite3_stmt *version_stmt;
     sqlite3_stmt *row_stmt;
@@ -49,33 +36,12 @@ void tide_sqlite_watch_free(struct tide_sqlite_watch *watch)
     free(watch);
 }
 
-static void remember(struct tide_sqlite_watch *watch, const struct tide_sqlite_tables *tables)
-{
-    watch->tables = tide_arena_alloc(&watch->arena, tables->count, sizeof(*watch->tables));
-    for (size_t i = 0; i < tables->count; i++) {
-        const struct tide_sqlite_table *table = tables->items[i];
-        if (table->identity == TIDE_SQLITE_NOT_FOLLOWED || table->number == 0) {
-            continue;
-        }
-        struct followed *followed = &watch->tables[watch->table_count++];
-        *followed = (struct followed){
-            .name = tide_arena_str(&watch->arena, table->name),
-            .number = table->number,
-            .since = table->since,
-            .column_count = table->column_count,
-            .index_count = table->index_count,
-        };
-        memcpy(followed->digest, table->digest, sizeof(followed->digest));
-    }
-}
-
 #define ROW_SQL                                                                                    \
     "SELECT p.nonce, s.v FROM main.\"" TIDE_SQLITE_PIPELINES                                       \
     "\" AS p LEFT JOIN main.\"" TIDE_SQLITE_STATE "\" AS s ON s.k = 'source_id' "                  \
     "WHERE p.name = ?1"
 
 tide_status tide_sqlite_watch_new(sqlite3 *db, const char *path, tide_str pipeline,
-                                  tide_str connection, const struct tide_sqlite_tables *tables,
                                   const struct tide_sqlite_installed *installed,
                                   struct tide_sqlite_watch **ret_watch, struct tide_error *err)
 {
@@ -83,10 +49,8 @@ tide_status tide_sqlite_watch_new(sqlite3 *db, const char *path, tide_str pipeli
     watch->db = db;
     watch->path = tide_arena_cstr(&watch->arena, tide_str_from(path));
     watch->pipeline = tide_arena_str(&watch->arena, pipeline);
-    watch->connection = tide_arena_str(&watch->arena, connection);
     watch->schema_version = -1;
     memcpy(watch->source_id, installed->source_id, sizeof(watch->source_id));
-    remember(watch, tables);
     if (stat(path, &watch->file) != 0) {
         return tide_fail(err, TIDE_IO, "cannot look at %s: %s", path, strerror(errno));
     }
@@ -96,64 +60,6 @@ tide_status tide_sqlite_watch_new(sqlite3 *db, const char *path, tide_str pipeli
     tide_sqlite_bind_str(watch->row_stmt, 1, watch->pipeline);
     *ret_watch = watch;
     watch = NULL;
-    return TIDE_OK;
-}
-
-static tide_status fail_shape(const struct followed *followed,
-                              const struct tide_sqlite_table *table, struct tide_error *err)
-{
-    const char *what = "its column types, defaults, key or unique indexes have changed";
-    if (table->column_count != followed->column_count) {
-        what = table->column_count > followed->column_count ? "it has more columns"
-                                                            : "it has fewer columns";
-    } else if (table->index_count > followed->index_count) {
-        what = "it has another UNIQUE index, and rows that REPLACE removed by it were not seen";
-    } else if (table->index_count < followed->index_count) {
-        what = "one of its UNIQUE indexes is gone";
-    }
-    return tide_fail(err, TIDE_STALE,
-                     "table %.*s is not the same any more: %s; " TIDE_SQLITE_DETACH_ANEW,
-                     TIDE_STR_ARG(followed->name), what);
-}
-
-static tide_status compare_table(struct tide_sqlite_watch *watch, const struct followed *followed,
-                                 const struct tide_sqlite_tables *tables,
-                                 const struct tide_sqlite_present *present, int64_t canary,
-                                 struct tide_error *err)
-{
-    const struct tide_sqlite_table *table = tide_sqlite_tables_by_number(tables, followed->number);
-    if (table == NULL || !tide_str_equal(table->name, followed->name)) {
-        return tide_sqlite_fail_gone(watch->db, followed->number, followed->name, err);
-    }
-    if (strcmp(table->digest, followed->digest) != 0) {
-        return fail_shape(followed, table, err);
-    }
-    TIDE_TRY(tide_sqlite_table_judge(present, table, err));
-    if (table->since != followed->since) {
-        return tide_fail(err, TIDE_STALE,
-                         "another pipeline has made the triggers on table %.*s anew, because the "
-                         "table or its triggers had changed; " TIDE_SQLITE_ANEW,
-                         TIDE_STR_ARG(followed->name));
-    }
-    if (canary != 7 && tide_sqlite_table_is_renumbered(table)) {
-        return tide_sqlite_fail_vacuum(table, err);
-    }
-    return TIDE_OK;
-}
-
-static tide_status compare_all(struct tide_sqlite_watch *watch, struct tide_error *err)
-{
-    TIDE_TRY(tide_sqlite_whole_check(watch->db, err));
-    TIDE_TRY(tide_sqlite_version_check(watch->db, err));
-    int64_t canary = 0;
-    TIDE_TRY(tide_sqlite_canary(watch->db, &canary, err));
-    TIDE_CLEANUP(tide_sqlite_tables_done) struct tide_sqlite_tables tables = {0};
-    TIDE_TRY(tide_sqlite_tables_read(watch->db, watch->connection, NULL, 0, &tables, err));
-    TIDE_CLEANUP(tide_sqlite_present_done) struct tide_sqlite_present present = {0};
-    TIDE_TRY(tide_sqlite_present_read(watch->db, &present, err));
-    for (size_t i = 0; i < watch->table_count; i++) {
-        TIDE_TRY(compare_table(watch, &watch->tables[i], &tables, &present, canary, err));
-    }
     return TIDE_OK;
 }
 
@@ -188,8 +94,8 @@ static tide_status compare_row(struct tide_sqlite_watch *watch, bool is_there,
     return TIDE_OK;
 }
 
-static tide_status look_at_row(struct tide_sqlite_watch *watch, const tide_str *nonces,
-                               size_t nonce_count, struct tide_error *err)
+tide_status tide_sqlite_watch_row(struct tide_sqlite_watch *watch, const tide_str *nonces,
+                                  size_t nonce_count, struct tide_error *err)
 {
     bool is_there = false;
     tide_status status = tide_sqlite_step(watch->row_stmt, &is_there, err);
@@ -212,16 +118,30 @@ static tide_status read_version(struct tide_sqlite_watch *watch, int64_t *ret_ve
     return status;
 }
 
+tide_status tide_sqlite_watch_settle(struct tide_sqlite_watch *watch, struct tide_error *err)
+{
+    return read_version(watch, &watch->schema_version, err);
+}
+
+/* Where our tables are gone the row cannot be looked for. */
+static tide_status look_at_tables(struct tide_sqlite_watch *watch, struct tide_error *err)
+{
+    TIDE_TRY(tide_sqlite_whole_check(watch->db, err));
+    return tide_sqlite_version_check(watch->db, err);
+}
+
 tide_status tide_sqlite_watch_look(struct tide_sqlite_watch *watch, const tide_str *nonces,
-                                   size_t nonce_count, struct tide_error *err)
+                                   size_t nonce_count, bool *ret_has_moved, struct tide_error *err)
 {
     int64_t version = 0;
     TIDE_TRY(read_version(watch, &version, err));
-    if (version != watch->schema_version) {
-        TIDE_TRY(compare_all(watch, err));
-        watch->schema_version = version;
+    bool has_moved = version != watch->schema_version;
+    if (has_moved) {
+        TIDE_TRY(look_at_tables(watch, err));
     }
-    return look_at_row(watch, nonces, nonce_count, err);
+    TIDE_TRY(tide_sqlite_watch_row(watch, nonces, nonce_count, err));
+    *ret_has_moved = has_moved;
+    return TIDE_OK;
 }
 
 tide_status tide_sqlite_watch_file(struct tide_sqlite_watch *watch, struct tide_error *err)

@@ -92,6 +92,22 @@ static void add_mark(struct tide_sqlite_window *window, struct tide_sqlite_mark 
     window->places[place] = (uint32_t)window->count;
 }
 
+/* Notes are no rows' marks: they are never merged. */
+static void add_note(struct tide_sqlite_window *window, sqlite3_stmt *stmt, enum tide_sqlite_op op)
+{
+    tide_str name = tide_arena_str(&window->arena, tide_sqlite_column_str(stmt, COLUMN_KEY));
+    tide_str note = tide_arena_str(&window->arena, tide_sqlite_column_str(stmt, COLUMN_ROWID));
+    window->bytes += name.len + note.len;
+    window->marks[window->count++] = (struct tide_sqlite_mark){
+        .id = window->last_id,
+        .number = window->number,
+        .table = window->table,
+        .key = name,
+        .note = note,
+        .op = op,
+    };
+}
+
 static tide_status add_entry(struct tide_sqlite_window *window, sqlite3_stmt *stmt,
                              const struct tide_sqlite_tables *tables, const int *key_columns,
                              struct tide_error *err)
@@ -103,6 +119,10 @@ static tide_status add_entry(struct tide_sqlite_window *window, sqlite3_stmt *st
         window->table = tide_sqlite_tables_by_number(tables, number);
     }
     const struct tide_sqlite_table *table = window->table;
+    if (op >= TIDE_SQLITE_OP_TRUNCATE && op <= TIDE_SQLITE_OP_GONE) {
+        add_note(window, stmt, (enum tide_sqlite_op)op);
+        return TIDE_OK;
+    }
     if (table == NULL) {
         return TIDE_OK; /* another pipeline's, or (0) the entry that keeps the log filled */
     }
@@ -116,6 +136,7 @@ static tide_status add_entry(struct tide_sqlite_window *window, sqlite3_stmt *st
     tide_sqlite_key_append(&window->key, table, stmt, key_columns, COLUMN_ROWID);
     add_mark(window, (struct tide_sqlite_mark){
                          .id = window->last_id,
+                         .number = number,
                          .table = table,
                          .key = tide_buf_str(&window->key),
                          .hash = XXH3_64bits(window->key.ptr, window->key.len),
@@ -165,4 +186,18 @@ tide_status tide_sqlite_window_load(struct tide_sqlite_window *window, sqlite3_s
         window->last_id = last;
     }
     return TIDE_OK;
+}
+
+void tide_sqlite_window_retable(struct tide_sqlite_window *window,
+                                const struct tide_sqlite_tables *tables)
+{
+    for (size_t i = window->next; i < window->count; i++) {
+        struct tide_sqlite_mark *mark = &window->marks[i];
+        mark->table = tide_sqlite_tables_by_number(tables, mark->number);
+        if (mark->table == NULL && !tide_sqlite_mark_is_note(mark)) {
+            mark->is_superseded = true; /* by the note that says why */
+        }
+    }
+    window->number = 0; /* of the filler, no table's */
+    window->table = NULL;
 }

@@ -1,7 +1,7 @@
 /*
  * A piece of the change log in memory: of its entries the last one of each row, in the log's
  * order. Where a later entry only says that the row may be gone (a candidate), the earlier
- * operation stays.
+ * operation stays. Between them stand the notes about tables, each as it is.
  */
 #pragma once
 
@@ -21,12 +21,20 @@
 
 struct tide_sqlite_mark {
     int64_t id;
-    const struct tide_sqlite_table *table;
-    tide_str key; /* sqlite_key.h; in the window's arena */
+    int64_t number;                        /* the log's t */
+    const struct tide_sqlite_table *table; /* of a note: NULL where the number is not ours */
+    tide_str key;  /* sqlite_key.h, in the window's arena; of a note: the table's name */
+    tide_str note; /* of a note: the log's r */
     uint64_t hash;
     enum tide_sqlite_op op;
     bool is_superseded; /* a later mark of the same row follows in the window */
 };
+
+/* What the log says of a table, not of a row: an operation from TRUNCATE on. */
+static inline bool tide_sqlite_mark_is_note(const struct tide_sqlite_mark *mark)
+{
+    return mark->op >= TIDE_SQLITE_OP_TRUNCATE;
+}
 
 struct tide_sqlite_window {
     struct tide_arena arena;
@@ -59,8 +67,14 @@ tide_status tide_sqlite_window_prepare(sqlite3 *db, size_t width, sqlite3_stmt *
 
 /**
  * Empties the window and reads the entries with first < id <= last into it, as many as it holds.
- * With fewer than that, `last_id` is `last`. Entries of other tables than `tables` are passed over.
+ * With fewer than that, `last_id` is `last`. Entries of other tables than `tables` are passed over,
+ * but not notes.
  */
 tide_status tide_sqlite_window_load(struct tide_sqlite_window *window, sqlite3_stmt *stmt,
                                     const struct tide_sqlite_tables *tables, int64_t first,
                                     int64_t last, struct tide_error *err);
+
+/** Other tables take the place of those that the window was loaded with (they may be gone already):
+ * a mark whose number none of them has counts no more. */
+void tide_sqlite_window_retable(struct tide_sqlite_window *window,
+                                const struct tide_sqlite_tables *tables);
