@@ -31,6 +31,7 @@ int tide_command_backfill(int argc, char **argv);
 int tide_command_check(int argc, char **argv);
 int tide_command_checkpoint(int argc, char **argv);
 int tide_command_copy(int argc, char **argv);
+int tide_command_dead_letters(int argc, char **argv);
 int tide_command_detach(int argc, char **argv);
 int tide_command_pause(int argc, char **argv);
 int tide_command_resume(int argc, char **argv);

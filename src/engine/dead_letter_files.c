@@ -40,6 +40,7 @@ bool tide_dead_letters_is_name(tide_str name)
 {
     uint64_t number;
     return tide_str_equal(name, TIDE_STR(TIDE_DEAD_LETTERS_FILE)) ||
+           tide_str_equal(name, TIDE_STR(TIDE_DEAD_LETTERS_MARKS)) ||
            tide_dead_letters_number(name, &number);
 }
 

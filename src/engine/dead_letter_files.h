@@ -3,6 +3,7 @@
  *
  *     dead_letters.1.ndjson  dead_letters.2.ndjson …   full ones, the oldest first
  *     dead_letters.ndjson                              the one that is written to
+ *     dead_letters.replayed                            see engine/dead_letter_marks.h
  *
  * A full file gets the next number and keeps it. Somebody may remove files at any time.
  */
@@ -16,6 +17,7 @@
 #include <stdint.h>
 
 #define TIDE_DEAD_LETTERS_FILE     "dead_letters.ndjson"
+#define TIDE_DEAD_LETTERS_MARKS    "dead_letters.replayed"
 #define TIDE_DEAD_LETTERS_NAME_MAX 48 /* with its NUL */
 
 /** `dead_letters.N.ndjson`; N from 1 on. */
@@ -24,7 +26,7 @@ void tide_dead_letters_name(uint64_t number, char ret_name[TIDE_DEAD_LETTERS_NAM
 /** The number in a full file's name; false when it is none. */
 bool tide_dead_letters_number(tide_str name, uint64_t *ret_number);
 
-/** Whether it is a file of dead letters, full or not. */
+/** Whether it is one of these. */
 bool tide_dead_letters_is_name(tide_str name);
 
 /** The numbers of the full files that are there, in order; the caller frees. `dir` is for messages.

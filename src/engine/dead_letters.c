@@ -36,6 +36,7 @@ struct tide_dead_letter_file {
     bool is_dir_dirty; /* a file was renamed or removed and the directory not synced since */
     struct tide_buf line;
     uint64_t last_start; /* of the last line that was read */
+    uint64_t number;     /* of the newest full file that was seen: not given again */
     struct tide_dead_letter_ids kept;
     struct tide_dead_letter_ids skipped;
 };
@@ -309,15 +310,17 @@ static tide_status fail_full(const struct tide_dead_letter_file *letters, struct
                      (unsigned long long)letters->limits.file_bytes, letters->dir);
 }
 
-/* Room for one more full file; the next number is that of the newest and one. */
+/* Room for one more full file. */
 static tide_status make_room(struct tide_dead_letter_file *letters, uint64_t *ret_number,
                              struct tide_error *err)
 {
     TIDE_CLEANUP(tide_free_ptr) uint64_t *numbers = NULL;
     size_t count = 0;
     TIDE_TRY(tide_dead_letters_list(letters->dir_fd, letters->dir, &numbers, &count, err));
-    *ret_number = count == 0 ? 1 : numbers[count - 1] + 1;
-    if (*ret_number == 0) {
+    if (count > 0 && numbers[count - 1] > letters->number) {
+        letters->number = numbers[count - 1];
+    }
+    if (letters->number == UINT64_MAX) {
         return tide_fail(err, TIDE_INVALID, "%s has a file of dead letters of the highest number",
                          letters->dir);
     }
@@ -327,6 +330,7 @@ static tide_status make_room(struct tide_dead_letter_file *letters, uint64_t *re
     for (size_t i = 0; count - i + 2 > letters->limits.files && i < count; i++) {
         TIDE_TRY(drop(letters, numbers[i], err));
     }
+    *ret_number = letters->number + 1;
     return TIDE_OK;
 }
 
@@ -340,6 +344,7 @@ static tide_status rotate(struct tide_dead_letter_file *letters, struct tide_err
         return fail_errno(letters, "rename", err);
     }
     letters->is_dir_dirty = true;
+    letters->number = number;
     tide_fd_close(&letters->fd);
     letters->length = 0;
     return TIDE_OK;

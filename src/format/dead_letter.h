@@ -82,12 +82,12 @@ struct tide_dead_letter_read {
     tide_str snapshot_id; /* absent: a change */
     uint64_t attempt;
     uint64_t seq;
-    tide_str position_json;
+    tide_str position_json; /* of a change; opaque */
     uint64_t index;
+    uint64_t incarnation;
     tide_str key_json; /* `[…]` of a row, `{…}` of a change */
     uint64_t bytes;    /* of the whole record */
     tide_str record;   /* its first bytes */
-    tide_str head;     /* the line up to the record, a valid object once `}` is behind it */
 };
 
 /** `line` without its end. TIDE_CORRUPT says what is wrong with it, and where. */

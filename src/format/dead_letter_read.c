@@ -19,6 +19,7 @@ enum field {
     FIELD_ROW_KEY,
     FIELD_POSITION,
     FIELD_INDEX,
+    FIELD_INCARNATION,
     FIELD_KEY,
     FIELD_BYTES,
     FIELD_RECORD,
@@ -39,6 +40,7 @@ static const struct tide_shape_field fields[FIELD_COUNT] = {
     [FIELD_ROW_KEY] = {.name = "row_key", .is_optional = true},
     [FIELD_POSITION] = {.name = "position", .is_optional = true},
     [FIELD_INDEX] = {.name = "index", .is_optional = true},
+    [FIELD_INCARNATION] = {.name = "incarnation", .is_optional = true},
     [FIELD_KEY] = {.name = "key", .is_optional = true},
     [FIELD_BYTES] = {.name = "bytes"},
     [FIELD_RECORD] = {.name = "record", .is_optional = true},
@@ -97,6 +99,7 @@ static tide_status read_place(const struct tide_shape *shape, const tide_str *va
     TIDE_TRY(read_number(shape, values, FIELD_ATTEMPT, &letter->attempt, err));
     TIDE_TRY(read_number(shape, values, FIELD_SEQ, &letter->seq, err));
     TIDE_TRY(read_number(shape, values, FIELD_INDEX, &letter->index, err));
+    TIDE_TRY(read_number(shape, values, FIELD_INCARNATION, &letter->incarnation, err));
     letter->position_json = values[FIELD_POSITION];
     if (is_row) {
         return read_string(shape, values, FIELD_ROW_KEY, &letter->key_json, err);
@@ -166,18 +169,6 @@ static tide_status read_record(const struct tide_shape *shape, const tide_str *v
     return TIDE_OK;
 }
 
-/* Everything before the key of the record, which stands last in letters of ours. */
-static tide_str head_of(tide_str line, const tide_str *values)
-{
-    const tide_str *record =
-        values[FIELD_RECORD].ptr != NULL ? &values[FIELD_RECORD] : &values[FIELD_RECORD_BASE64];
-    size_t len = (size_t)(record->ptr - line.ptr);
-    while (line.ptr[len] != ',' && line.ptr[len] != '{') {
-        len--;
-    }
-    return tide_str_of(line.ptr, line.ptr[len] == '{' ? len + 1 : len);
-}
-
 tide_status tide_dead_letter_decode(tide_str line, struct tide_arena *arena,
                                     struct tide_dead_letter_read *ret_letter,
                                     struct tide_error *err)
@@ -192,7 +183,6 @@ tide_status tide_dead_letter_decode(tide_str line, struct tide_arena *arena,
     TIDE_TRY(read_place(&shape, values, &letter, err));
     TIDE_TRY(read_number(&shape, values, FIELD_BYTES, &letter.bytes, err));
     TIDE_TRY(read_record(&shape, values, &letter, err));
-    letter.head = head_of(line, values);
     *ret_letter = letter;
     return TIDE_OK;
 }

@@ -2,7 +2,11 @@
 
 import collections
 import json
+import os
+import re
 import sqlite3
+import subprocess
+import time
 
 import pytest
 from support import shop
@@ -117,3 +121,176 @@ def test_stop_says_which_record_and_goes_on_once_it_is_mended(run, start, databa
     failed = process.wait(30).check(2)
     assert '(shop.products, key {"id":5}, change at ' in failed.err
     assert letters(state_of(tmp_path)) == []
+
+
+def test_rules_of_no_table_are_noted(run, start, database, tmp_path):
+    configure(tmp_path, {"all": sink("all.ndjson", "{tables: {order: stop, ord*: skip}}")})
+    process = run_until_copied(start, tmp_path, ["all.ndjson"])
+    result = process.interrupt().check()
+    assert "note: refused of sink all: no table matches order\n" in result.err
+    assert "ord*" not in result.err
+
+
+def test_letters_are_kept_once_however_often_the_run_is_killed(run, start, database, tmp_path, rng):
+    """Killed while rows are refused; what is delivered again has its letter already."""
+    with sqlite3.connect(database) as db:
+        db.execute("UPDATE orders SET note = hex(zeroblob(1500)) WHERE id % 3 = 0")
+        expected = {f"[{key}]" for (key,) in db.execute("SELECT id FROM orders WHERE id % 3 = 0")}
+    policies = {"kept": sink("kept.ndjson"), "skipped": sink("skipped.ndjson", "skip")}
+    small = "snapshot: {chunk_rows: 10}\ndead_letters: {file_bytes: 65536, files: 100}\n"
+    configure(tmp_path, policies, small)
+    for _ in range(12):
+        process = start("run", "shop.yaml")
+        process.wait_for_line("; state in ")
+        pause = rng.uniform(0, 0.08)
+        deadline = time.monotonic() + pause
+        while time.monotonic() < deadline and process.running():
+            time.sleep(0.001)
+        process.kill()
+    process = run_until_copied(start, tmp_path, ["kept.ndjson", "skipped.ndjson"])
+    process.interrupt().check()
+    kept = letters(state_of(tmp_path))
+    count = collections.Counter(x["row_key"] for x in kept)
+    assert set(count) == expected and set(count.values()) == {1}
+    assert len(list(state_of(tmp_path).glob("dead_letters*.ndjson"))) > 3
+    for path in ("kept.ndjson", "skipped.ndjson"):
+        run("verify", path).check()
+    listed = run("dead-letters", "list", "shop.yaml", "--count").check().out
+    assert int(listed) == len(expected)
+
+
+def test_letters_that_are_full_stop_the_sink_until_there_is_room(run, start, database, tmp_path):
+    with sqlite3.connect(database) as db:
+        db.execute("UPDATE orders SET note = hex(zeroblob(1500))")
+    bound = "dead_letters: {file_bytes: 65536, files: 3}\n"
+    configure(tmp_path, {"all": sink("all.ndjson"), "large": "file:large.ndjson"}, bound)
+    process = start("run", "shop.yaml")
+    process.wait_for_line("have filled their 3 files of 65536 bytes")
+    process.wait_until(lambda: (tmp_path / "large.ndjson").read_bytes().count(b'"end"') == 5, 30,
+                       "the other sink")
+    first = letters(state_of(tmp_path))
+    moved = state_of(tmp_path) / "dead_letters.1.ndjson"
+    moved.rename(tmp_path / "dead_letters.1.ndjson")
+    for number in range(2, 30):  # the sink tries again by itself
+        try:
+            process.wait_until(lambda n=number: (
+                state_of(tmp_path) / f"dead_letters.{n}.ndjson").exists(), 5, "a full file")
+        except AssertionError:
+            break
+        path = state_of(tmp_path) / f"dead_letters.{number}.ndjson"
+        path.rename(tmp_path / path.name)
+    run_done = process.interrupt().check()
+    assert "opened again" in run_done.err
+    all_of_them = letters(tmp_path) + letters(state_of(tmp_path))
+    assert all_of_them[:len(first)] == first
+    keys = [x["row_key"] for x in all_of_them]
+    assert len(keys) == len(set(keys)) == 300
+    run("verify", "all.ndjson").check()
+
+
+def test_drop_oldest_goes_on_and_says_how_many(run, start, database, tmp_path):
+    with sqlite3.connect(database) as db:
+        db.execute("UPDATE orders SET note = hex(zeroblob(1500))")
+    bound = "dead_letters: {file_bytes: 65536, files: 2, when_full: drop_oldest}\n"
+    configure(tmp_path, {"all": sink("all.ndjson")}, bound)
+    process = run_until_copied(start, tmp_path, ["all.ndjson"])
+    result = process.interrupt().check()
+    dropped = sum(map(int, re.findall(r"dropped the (\d+) oldest dead letters", result.err)))
+    kept = letters(state_of(tmp_path))
+    assert dropped > 50 and dropped + len(kept) == 300
+    assert len(list(state_of(tmp_path).glob("dead_letters*.ndjson"))) == 2
+
+
+def test_full_disk_for_the_letters_waits_and_loses_nothing(run, start, database, tmp_path):
+    with sqlite3.connect(database) as db:
+        db.execute("UPDATE orders SET note = hex(zeroblob(1500))")
+    disk = tmp_path / "disk"
+    disk.mkdir()
+    if subprocess.run(["mount", "-t", "tmpfs", "-o", "size=400k", "tmpfs", disk],
+                      check=False, capture_output=True).returncode != 0:
+        pytest.skip("needs the right to mount a file system")
+    try:
+        configure(tmp_path, {"all": sink("all.ndjson")}, "state: disk/state\n")
+        process = start("run", "shop.yaml")
+        process.wait_for_line("dead_letters.ndjson: No space left on device")
+        process.kill()  # a checkpoint, which has no room either, may have ended it
+        held = len(letters(disk / "state"))
+        subprocess.run(["mount", "-o", "remount,size=8m", disk], check=True)
+        run_until_copied(start, tmp_path, ["all.ndjson"]).interrupt().check()
+        assert 0 < held < 300
+        keys = [x["row_key"] for x in letters(disk / "state")]
+        assert len(keys) == len(set(keys)) == 300
+    finally:
+        subprocess.run(["umount", disk], check=False)
+    run("verify", "all.ndjson").check()
+
+
+def test_list_and_show_say_what_is_there(run, start, database, tmp_path):
+    make_long(database, products=[1, 3], customers=[2])
+    configure(tmp_path, {"all": sink("all.ndjson"), "other": sink("other.ndjson", limit=3000)},
+              "dead_letters: {record_bytes: 100}\n")
+    process = run_until_copied(start, tmp_path, ["all.ndjson", "other.ndjson"])
+    make_long(database, customers=[4])
+    process.wait_until(lambda: len(letters(state_of(tmp_path))) == 8, 30, "the letters")
+    listed = run("dead-letters", "list", "shop.yaml").check()  # while it runs
+    process.interrupt().check()
+    kept = letters(state_of(tmp_path))
+    lines = listed.out.splitlines()
+    assert [line.split()[0] for line in lines] == [x["id"][:12] for x in kept]
+    for line, letter in zip(lines, kept):
+        assert f"  {letter['sink']}  {letter['store']}  " in line
+        assert line.endswith(letter["reason"])
+    by_table = run("dead-letters", "list", state_of(tmp_path), "--tables", "cust*,nothing", "--json",
+                   "--sink", "all").check().out
+    shown = [json.loads(line) for line in by_table.splitlines()]
+    assert [(x["store"], x["sink"], x["kept"]) for x in shown] == [
+        ("shop.customers", "all", 100)] * 2
+    assert run("dead-letters", "list", "shop.yaml", "--sink", "all", "--count").check().out == "4\n"
+    assert run("dead-letters", "list", "shop.yaml", "--sink", "none", "--count").check().out == "0\n"
+
+    letter = kept[-1]
+    whole = run("dead-letters", "show", "shop.yaml", letter["id"][:12]).check().out
+    for text in (letter["id"], letter["destination"], letter["reason"], letter["record"]):
+        assert text in whole
+    raw = run("dead-letters", "show", "shop.yaml", letter["id"], "--raw").check().out
+    assert raw == letter["record"] and len(raw) == 100
+    again = run("dead-letters", "show", state_of(tmp_path), letter["id"], "--json").check().out
+    assert json.loads(again) == letter
+    assert "there is no dead letter 00" in run("dead-letters", "show", "shop.yaml",
+                                               "0000000000000000").check(1).err
+
+
+def test_lines_that_are_no_letters_are_said_and_the_others_shown(run, tmp_path):
+    state = tmp_path / "state"
+    state.mkdir()
+    good = ('{"timestamp":"2026-01-01T00:00:00.000Z","store":"a.\\u001b[31mt","destination":"-",'
+            '"reason":"r","bytes":1,"record_base64":"AAH/"}\n')
+    (state / "dead_letters.1.ndjson").write_bytes(b"\xff\xfe\n" + good.encode() + b"{}\n")
+    (state / "dead_letters.ndjson").write_text(good.replace(":1,", ":2,") + '{"torn')
+    done = run("dead-letters", "list", state).check(3)
+    assert len(done.out.splitlines()) == 2 and "\x1b" not in done.out
+    assert f"{state}/dead_letters.1.ndjson:1: no dead letter: " in done.err
+    assert f"{state}/dead_letters.1.ndjson:3: no dead letter: missing key `timestamp`" in done.err
+    identity = done.out.split()[0]
+    raw = subprocess.run([run("--version").check() and os.environ.get("TIDEMARK"), "dead-letters",
+                          "show", state, identity, "--raw"], capture_output=True, check=False)
+    assert raw.stdout == b"\x00\x01\xff" and raw.returncode == 3
+
+
+@pytest.mark.parametrize("arguments,message", [
+    ([], "say what to do"),
+    (["lisst", "x"], "say what to do"),
+    (["list"], "list wants one FILE or DIR"),
+    (["list", "a", "b"], "list wants one FILE or DIR"),
+    (["show", "a"], "show wants a FILE or DIR and an ID"),
+    (["show", "a", "xyz"], "no id of a letter"),
+    (["show", "a", "ab", "--sink", "s"], "are for list"),
+    (["list", "a", "--raw"], "--raw is for show"),
+    (["list", "a", "--json", "--count"], "--json goes with neither"),
+])
+def test_wrong_usage_is_said(run, arguments, message):
+    assert message in run("dead-letters", *arguments).check(2).err
+
+
+def test_no_directory_is_said(run, tmp_path):
+    assert "nowhere" in run("dead-letters", "list", "nowhere").check(3).err

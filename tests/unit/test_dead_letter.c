@@ -2,7 +2,6 @@
 
 #include "base/limits.h"
 #include "format/dead_letter.h"
-#include "format/json_reader.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -174,7 +173,6 @@ static void decode_reads_what_append_wrote(void **state)
     expect(read.position_json, NULL);
     expect(read.record, "{\"a");
     assert_true(read.attempt == 9 && read.seq == UINT64_MAX && read.bytes == 8);
-    assert_true(tide_str_ends_with(read.head, TIDE_STR(",\"bytes\":8")));
     tide_buf_reset(&buf);
     letter = change_letter();
     append(&buf, &letter, 64);
@@ -252,11 +250,6 @@ static void decode_of_what_we_did_not_write(void **state)
             assert_int_equal(status, TIDE_CORRUPT);
         } else if (cases[i].want == NULL) {
             assert_int_equal(status, TIDE_OK);
-            struct tide_buf head = {0};
-            tide_buf_append_str(&head, read.head);
-            tide_buf_append_char(&head, '}');
-            assert_int_equal(tide_json_check(tide_buf_str(&head), 8, &err), TIDE_OK);
-            tide_buf_done(&head);
         } else {
             assert_int_equal(status, TIDE_CORRUPT);
             assert_true(err.message[0] != '\0');

@@ -264,6 +264,10 @@ static void put_when_full_stops_until_somebody_makes_room(void **state)
     assert_true(put(letters, 7));
     expect_file("dead_letters.3.ndjson", "5 6 ");
     expect_file(FILE_NAME, "7 ");
+    kit_remove("dead_letters.2.ndjson");
+    kit_remove("dead_letters.3.ndjson");
+    assert_true(put(letters, 8) && put(letters, 9));
+    expect_file("dead_letters.4.ndjson", "7 8 ");
     tide_dead_letter_file_close(letters);
 }
 
