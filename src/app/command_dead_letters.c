@@ -1,8 +1,8 @@
 /* tidemark dead-letters: look at the records that sinks did not take. */
 #include "app/commands.h"
-#include "app/config.h"
 #include "app/dead_letters_print.h"
-#include "app/dead_letters_view.h"
+#include "app/dead_letters_replay.h"
+#include "app/state_find.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -13,6 +13,7 @@ enum action {
     ACTION_NONE,
     ACTION_LIST,
     ACTION_SHOW,
+    ACTION_REPLAY,
 };
 
 struct dead_letters_command {
@@ -25,29 +26,35 @@ struct dead_letters_command {
     bool is_json;
     bool is_count;
     bool is_raw;
+    bool is_forced;
 };
 
 enum {
     OPTION_JSON = 256,
     OPTION_COUNT,
     OPTION_RAW,
+    OPTION_FORCE,
 };
 
 static const struct argp_option option_table[] = {
-    {"sink", 's', "NAME", 0, "list: only those of this sink", 0},
-    {"tables", 't', "GLOB,…", 0, "list: only those of tables whose name matches (* and ?)", 0},
+    {"sink", 's', "NAME", 0, "list, replay: only those of this sink", 0},
+    {"tables", 't', "GLOB,…", 0, "list, replay: only those of tables whose name matches (* and ?)",
+     0},
     {"all", 'a', NULL, 0, "list: also those that were replayed", 0},
     {"count", OPTION_COUNT, NULL, 0, "list: say how many there are", 0},
-    {"json", OPTION_JSON, NULL, 0, "as JSON, a line each", 0},
+    {"json", OPTION_JSON, NULL, 0, "list, show: as JSON, a line each", 0},
     {"raw", OPTION_RAW, NULL, 0, "show: only what was kept of the record, byte by byte", 0},
+    {"force", OPTION_FORCE, NULL, 0,
+     "replay: also when the sink would refuse the same records again", 0},
     {0},
 };
 
 static enum action action_of(const char *word)
 {
-    return strcmp(word, "list") == 0   ? ACTION_LIST
-           : strcmp(word, "show") == 0 ? ACTION_SHOW
-                                       : ACTION_NONE;
+    return strcmp(word, "list") == 0     ? ACTION_LIST
+           : strcmp(word, "show") == 0   ? ACTION_SHOW
+           : strcmp(word, "replay") == 0 ? ACTION_REPLAY
+                                         : ACTION_NONE;
 }
 
 static bool is_id(const char *text)
@@ -59,11 +66,15 @@ static bool is_id(const char *text)
 static void check_options(struct argp_state *state, const struct dead_letters_command *command)
 {
     bool is_list = command->action == ACTION_LIST;
-    if (!is_list && (command->sink != NULL || command->globs.count > 0 || command->has_replayed ||
-                     command->is_count)) {
-        argp_error(state, "--sink, --tables, --all and --count are for list");
-    } else if (is_list && command->is_raw) {
+    if (command->action == ACTION_SHOW && (command->sink != NULL || command->globs.count > 0)) {
+        argp_error(state, "--sink and --tables are for list and replay");
+    } else if (!is_list && (command->has_replayed || command->is_count)) {
+        argp_error(state, "--all and --count are for list");
+    } else if (command->action != ACTION_SHOW && command->is_raw) {
         argp_error(state, "--raw is for show");
+    } else if (command->action == ACTION_REPLAY ? command->is_json : command->is_forced) {
+        argp_error(state,
+                   command->is_json ? "--json is for list and show" : "--force is for replay");
     } else if (command->is_json && (command->is_raw || command->is_count)) {
         argp_error(state, "--json goes with neither --raw nor --count");
     }
@@ -75,7 +86,7 @@ static void check_arguments(struct argp_state *state, struct dead_letters_comman
     size_t count = command->argument_count;
     command->action = count == 0 ? ACTION_NONE : action_of(command->arguments[0]);
     if (command->action == ACTION_NONE) {
-        argp_error(state, "say what to do: list or show");
+        argp_error(state, "say what to do: list, show or replay");
     } else if (command->action == ACTION_SHOW && count != 3) {
         argp_error(state, "show wants a FILE or DIR and an ID");
     } else if (command->action != ACTION_SHOW && count != 2) {
@@ -108,6 +119,9 @@ static error_t parse_option(int key, char *arg, struct argp_state *state)
     case OPTION_RAW:
         command->is_raw = true;
         return 0;
+    case OPTION_FORCE:
+        command->is_forced = true;
+        return 0;
     case ARGP_KEY_ARG:
         if (command->argument_count == ARGUMENTS_MAX) {
             argp_error(state, "too many arguments");
@@ -125,13 +139,16 @@ static error_t parse_option(int key, char *arg, struct argp_state *state)
 static const struct argp parser = {
     .options = option_table,
     .parser = parse_option,
-    .args_doc = "list FILE|DIR\nshow FILE|DIR ID",
+    .args_doc = "list FILE|DIR\nshow FILE|DIR ID\nreplay FILE|DIR",
     .doc = "Looks at dead letters: records that a sink did not take, kept in the state directory. "
            "FILE is a configuration, DIR a state directory.\v"
            "list says a line each, the oldest first: id, when, sink, table, place, size, reason. "
-           "show takes the first digits of an id. Both may be used while the pipeline runs.\n\n"
-           "Exit status: 0 done, 1 there is no such letter, 2 wrong usage, 3 something could not "
-           "be read.",
+           "show takes the first digits of an id. replay copies the tables that the letters are of "
+           "anew to their sinks, as their rows may be others by now; raise max_record_bytes of the "
+           "sink before. The letters are listed no more then, but with --all. All may be used "
+           "while the pipeline runs.\n\n"
+           "Exit status: 0 done, 1 there is no such letter, 2 wrong usage, or it would be refused "
+           "again, 3 something could not be read or asked for.",
 };
 
 static void write_out(const struct tide_buf *out)
@@ -237,26 +254,20 @@ static tide_status show(const struct dead_letters_command *command, const char *
     return status;
 }
 
-/* The state directory that the second argument names. */
-static tide_status find_dir(const char *argument, struct tide_config *config, const char **ret_dir,
-                            struct tide_error *err)
-{
-    *ret_dir = argument;
-    if (tide_config_is_file(argument)) {
-        TIDE_TRY(tide_config_load(argument, config, err));
-        *ret_dir = config->state_dir;
-    }
-    return TIDE_OK;
-}
-
 static tide_status run(const struct dead_letters_command *command, uint64_t *ret_bad_lines,
                        struct tide_error *err)
 {
-    struct tide_config config TIDE_CLEANUP(tide_config_done) = {0};
-    const char *dir = NULL;
-    TIDE_TRY(find_dir(command->arguments[1], &config, &dir, err));
-    return command->action == ACTION_LIST ? list(command, dir, ret_bad_lines, err)
-                                          : show(command, dir, ret_bad_lines, err);
+    struct tide_buf dir TIDE_CLEANUP(tide_buf_done) = {0};
+    if (command->action == ACTION_REPLAY) {
+        const struct tide_dead_letters_replay replay = {.file = command->arguments[1],
+                                                        .sink = command->sink,
+                                                        .globs = &command->globs,
+                                                        .is_forced = command->is_forced};
+        return tide_dead_letters_replay(&replay, ret_bad_lines, err);
+    }
+    TIDE_TRY(tide_state_find(command->arguments[1], &dir, err));
+    return command->action == ACTION_LIST ? list(command, tide_buf_cstr(&dir), ret_bad_lines, err)
+                                          : show(command, tide_buf_cstr(&dir), ret_bad_lines, err);
 }
 
 int tide_command_dead_letters(int argc, char **argv)

@@ -18,7 +18,7 @@ const struct tide_command tide_commands[] = {
     {"check", tide_command_check, "say what would keep a source from being copied"},
     {"detach", tide_command_detach, "remove what copies have put into a source"},
     {"verify", tide_command_verify, "tell complete snapshots from truncated ones"},
-    {"dead-letters", tide_command_dead_letters, "look at records that sinks did not take"},
+    {"dead-letters", tide_command_dead_letters, "look at records that sinks did not take, copy them anew"},
     {"checkpoint", tide_command_checkpoint, "look at a checkpoint, or import one"},
     {NULL, NULL, NULL},
 };

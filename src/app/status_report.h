@@ -22,6 +22,9 @@ struct tide_status_sink {
     uint64_t stubs;
     uint64_t changes;
     uint64_t bytes;
+    uint64_t dead_letters;
+    uint64_t skipped;
+    uint64_t max_record_bytes;
     uint64_t restarts;
     tide_str error;         /* the last one; empty: none */
     tide_str retry_seconds; /* until it is tried again */

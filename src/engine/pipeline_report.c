@@ -218,6 +218,8 @@ static void append_sink_counts(struct tide_buf *buf, struct tide_pipeline_end *e
     append_number(buf, "stubs", counts.stubs);
     append_number(buf, "changes", counts.changes);
     append_number(buf, "bytes", counts.bytes);
+    append_number(buf, "dead_letters", counts.dead_letters);
+    append_number(buf, "skipped", counts.skipped);
 }
 
 static void append_sink(struct picture *picture, struct tide_pipeline_end *end)
@@ -235,6 +237,9 @@ static void append_sink(struct picture *picture, struct tide_pipeline_end *end)
     append_lane(buf, picture->pipeline, end);
     append_number(buf, "acknowledged", status.acknowledged);
     append_sink_counts(buf, end);
+    append_number(buf, "max_record_bytes",
+                  end->sink->record_bytes_max > 0 ? end->sink->record_bytes_max
+                                                  : picture->pipeline->options.record_bytes_max);
     append_number(buf, "restarts", end->restarts + status.restarts);
     append_text_or_null(buf, "error",
                         has_error ? tide_str_from(status.error.message) : TIDE_STR(""));

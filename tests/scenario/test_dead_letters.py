@@ -55,6 +55,7 @@ def frames(path, kind):
 
 def run_until_copied(start, tmp_path, paths, name="shop", ends=5):
     process = start("run", f"{name}.yaml")
+    process.wait_for_line("; state in ")
     process.wait_until(lambda: all(
         (tmp_path / path).exists() and (tmp_path / path).read_bytes().count(b'"kind":"end"') >= ends
         for path in paths), 60, f"ends in {paths}")
@@ -147,7 +148,13 @@ def test_letters_are_kept_once_however_often_the_run_is_killed(run, start, datab
         while time.monotonic() < deadline and process.running():
             time.sleep(0.001)
         process.kill()
-    process = run_until_copied(start, tmp_path, ["kept.ndjson", "skipped.ndjson"])
+    process = start("run", "shop.yaml")
+    process.wait_for_line("; state in ")
+    # ends alone do not tell: an end may be written again after a kill
+    for path in ("kept.ndjson", "skipped.ndjson"):
+        process.wait_until(
+            lambda p=path: len(re.findall("^complete ", run("verify", p).out, re.M)) == 5, 60,
+            "complete copies")
     process.interrupt().check()
     kept = letters(state_of(tmp_path))
     count = collections.Counter(x["row_key"] for x in kept)
@@ -284,7 +291,10 @@ def test_lines_that_are_no_letters_are_said_and_the_others_shown(run, tmp_path):
     (["list", "a", "b"], "list wants one FILE or DIR"),
     (["show", "a"], "show wants a FILE or DIR and an ID"),
     (["show", "a", "xyz"], "no id of a letter"),
-    (["show", "a", "ab", "--sink", "s"], "are for list"),
+    (["show", "a", "ab", "--sink", "s"], "are for list and replay"),
+    (["replay", "a", "--count"], "are for list"),
+    (["replay", "a", "--json"], "--json is for list and show"),
+    (["list", "a", "--force"], "--force is for replay"),
     (["list", "a", "--raw"], "--raw is for show"),
     (["list", "a", "--json", "--count"], "--json goes with neither"),
 ])
@@ -293,4 +303,64 @@ def test_wrong_usage_is_said(run, arguments, message):
 
 
 def test_no_directory_is_said(run, tmp_path):
-    assert "nowhere" in run("dead-letters", "list", "nowhere").check(3).err
+    assert "nowhere is no state directory" in run("dead-letters", "list", "nowhere").check(2).err
+
+
+def list_count(run, *options):
+    return int(run("dead-letters", "list", "shop.yaml", "--count", *options).check().out)
+
+
+def test_replay_copies_the_tables_anew_to_their_sinks(run, start, database, tmp_path):
+    make_long(database, products=[1, 3], customers=[2])
+    configure(tmp_path, {"all": sink("all.ndjson"), "other": sink("other.ndjson")})
+    run_until_copied(start, tmp_path, ["all.ndjson", "other.ndjson"]).interrupt().check()
+    assert list_count(run) == 6
+    refused = run("dead-letters", "replay", "shop.yaml", "--sink", "all").check(2)
+    assert "sink all would refuse a record of shop." in refused.err
+    assert "limit 2000; raise max_record_bytes of the sink first" in refused.err
+    refused = run("dead-letters", "replay", state_of(tmp_path)).check(2)
+    assert "name its configuration instead" in refused.err
+    assert list_count(run) == 6
+
+    # of one table, for the next run
+    configure(tmp_path, {"all": sink("all.ndjson", limit=100000), "other": sink("other.ndjson")})
+    asked = run("dead-letters", "replay", "shop.yaml", "--sink", "all", "--tables", "prod*").check()
+    assert asked.out == ("2 letters of sink all: 1 table will be copied anew by the next run:\n"
+                         "    shop.products\n")
+    assert list_count(run) == 4 and list_count(run, "--all") == 6
+    assert list_count(run, "--sink", "all") == 1
+    process = run_until_copied(start, tmp_path, ["all.ndjson"], ends=6)
+
+    # of the others, while it runs
+    refused = run("dead-letters", "replay", "shop.yaml").check(2)
+    assert "sink other would refuse" in refused.err and "run the pipeline again" in refused.err
+    asked = run("dead-letters", "replay", state_of(tmp_path), "--sink", "all").check()
+    assert asked.out == ("1 letter of sink all: 1 table will be copied anew:\n"
+                         "    shop.customers\n")
+    process.wait_until(lambda: (tmp_path / "all.ndjson").read_bytes().count(b'"kind":"end"') == 7,
+                       30, "the copy of customers")
+    asked = run("dead-letters", "replay", "shop.yaml", "--force").check()
+    assert "3 letters of sink other: 2 tables will be copied anew:" in asked.out
+    # they come again, of new snapshots
+    process.wait_until(lambda: list_count(run) == 3, 30, "the letters of the new copies")
+    assert list_count(run, "--all") == 9
+    assert "there are no letters to replay" in run(
+        "dead-letters", "replay", "shop.yaml", "--sink", "all").check().out
+    process.interrupt().check()
+    run("verify", "all.ndjson").check()
+    run("verify", "other.ndjson").check()
+    assert [x["row_key"] for x in frames(tmp_path / "all.ndjson", "oversize")] == [
+        "[2]", "[1]", "[3]"]
+    listed = run("dead-letters", "list", "shop.yaml", "--all").check().out
+    assert listed.count("(replayed)") == 6
+
+
+def test_replay_of_a_sink_that_is_gone_is_refused(run, start, database, tmp_path):
+    make_long(database, products=[1])
+    configure(tmp_path, {"all": sink("all.ndjson"), "other": sink("other.ndjson")})
+    run_until_copied(start, tmp_path, ["all.ndjson", "other.ndjson"]).interrupt().check()
+    configure(tmp_path, {"all": sink("all.ndjson", limit=100000)})
+    refused = run("dead-letters", "replay", "shop.yaml").check(2)
+    assert "letters are of sink other, which is not there any more" in refused.err
+    assert "1 letter of sink all" in run("dead-letters", "replay", "shop.yaml", "--sink",
+                                         "all").check().out
