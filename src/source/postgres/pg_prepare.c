@@ -1,6 +1,7 @@
 #include "source/postgres/pg_prepare.h"
 
 #include "base/clock.h"
+#include "base/thread.h"
 #include "source/postgres/pg_position.h"
 
 #include <stdio.h>
@@ -10,6 +11,9 @@
 #define FREE_US   ((int64_t)10000000)  /* until the server notices that a follower is gone */
 #define LEFT_US   ((int64_t)3000000)   /* the same, where it may well be that one still follows */
 #define LOOK_US   50000
+
+#define ADD_LOCK_MS 1000 /* writers of a table that is new to us wait so long at most, at once */
+#define ADD_REST_US ((int64_t)2000000)
 
 #define WAYS_ON                                                                                    \
     "; go on with the server and the state directory that belong together, or start anew with "    \
@@ -205,15 +209,40 @@ static bool has_oid(const uint32_t *oids, size_t count, uint32_t oid)
     return false;
 }
 
-static tide_status check_publication(struct tide_pg_conn *conn, const struct tide_pg_state *state,
-                                     const struct tide_pg_tables *tables, struct tide_error *err)
+/* Waits for the table's writers in short turns, so that new ones are not held up for long. */
+static tide_status add_table(struct tide_pg_conn *conn, const char *publication,
+                             const struct tide_pg_table *table,
+                             const struct tide_pg_patience *patience, struct tide_error *err)
 {
-    struct tide_arena arena TIDE_CLEANUP(tide_arena_done) = {0};
-    uint32_t *oids = NULL;
-    size_t count = 0;
+    int64_t until_us = tide_clock_deadline_us(CREATE_US);
+    for (bool was_said = false;;) {
+        tide_status status =
+            tide_pg_publication_add(conn, publication, table, ADD_LOCK_MS, query_wait(), err);
+        if (status != TIDE_TIMEOUT || tide_clock_monotonic_us() >= until_us) {
+            return status;
+        }
+        if (patience->say != NULL && !was_said) {
+            patience->say(err->message);
+            was_said = true;
+        }
+        if (patience->waker != NULL &&
+            tide_waker_wait(patience->waker, tide_clock_deadline_us(ADD_REST_US))) {
+            err->status = TIDE_CANCELLED;
+            return TIDE_CANCELLED;
+        }
+    }
+}
+
+static tide_status complete_publication(struct tide_pg_conn *conn,
+                                        const struct tide_pg_state *state,
+                                        const struct tide_pg_tables *tables,
+                                        const struct tide_pg_patience *patience,
+                                        struct tide_arena *arena, uint32_t **ret_oids,
+                                        size_t *ret_count, struct tide_error *err)
+{
     bool exists = false;
-    TIDE_TRY(tide_pg_publication_look(conn, state->publication, query_wait(), &arena, &exists,
-                                      &oids, &count, err));
+    TIDE_TRY(tide_pg_publication_look(conn, state->publication, query_wait(), arena, &exists,
+                                      ret_oids, ret_count, err));
     if (!exists) {
         return tide_fail(
             err, TIDE_STALE,
@@ -222,13 +251,8 @@ static tide_status check_publication(struct tide_pg_conn *conn, const struct tid
     }
     for (size_t i = 0; i < tables->count; i++) {
         const struct tide_pg_table *table = tables->items[i];
-        if (table->relation != NULL && !has_oid(oids, count, table->oid)) {
-            return tide_fail(err, TIDE_STALE,
-                             "table %.*s.%.*s is not in publication %s: it was made after the copy "
-                             "began; leave it out with --tables, or start anew with another "
-                             "--state and target",
-                             TIDE_STR_ARG(table->schema), TIDE_STR_ARG(table->name),
-                             state->publication);
+        if (table->relation != NULL && !has_oid(*ret_oids, *ret_count, table->oid)) {
+            TIDE_TRY(add_table(conn, state->publication, table, patience, err));
         }
     }
     return TIDE_OK;
@@ -254,14 +278,16 @@ static tide_status check_log_end(struct tide_pg_conn *conn, struct tide_position
 
 tide_status tide_pg_prepare_saved(struct tide_pg_conn *conn, const struct tide_pg_state *state,
                                   struct tide_position position,
-                                  const struct tide_pg_tables *tables, struct tide_error *err)
+                                  const struct tide_pg_tables *tables,
+                                  const struct tide_pg_patience *patience, struct tide_arena *arena,
+                                  uint32_t **ret_oids, size_t *ret_count, struct tide_error *err)
 {
     struct tide_pg_server server;
     TIDE_TRY(tide_pg_server_read(conn, query_wait(), &server, err));
     TIDE_TRY(tide_pg_prepare_same_server(state, server.system_identifier, server.timeline, err));
     TIDE_TRY(tide_pg_prepare_slot(conn, state, position, FREE_US, err));
     TIDE_TRY(check_log_end(conn, position, err));
-    return check_publication(conn, state, tables, err);
+    return complete_publication(conn, state, tables, patience, arena, ret_oids, ret_count, err);
 }
 
 /* Taking away */

@@ -28,11 +28,16 @@ tide_status tide_pg_prepare_new(struct tide_pg_conn *conn, const char *name,
                                 const struct tide_pg_patience *patience,
                                 struct tide_pg_state *ret_state, struct tide_error *err);
 
-/** TIDE_STALE unless server, slot, publication and log are those of `state` at `position`, and the
- * publication has all of `tables`. */
+/**
+ * TIDE_STALE unless server, slot, publication and log are those of `state` at `position`. Those of
+ * `tables` that the publication lacks are added; `ret_oids`, in `arena`, are those it had before.
+ * Errors: TIDE_TIMEOUT, TIDE_CANCELLED while a transaction that has written to such a table runs.
+ */
 tide_status tide_pg_prepare_saved(struct tide_pg_conn *conn, const struct tide_pg_state *state,
                                   struct tide_position position,
-                                  const struct tide_pg_tables *tables, struct tide_error *err);
+                                  const struct tide_pg_tables *tables,
+                                  const struct tide_pg_patience *patience, struct tide_arena *arena,
+                                  uint32_t **ret_oids, size_t *ret_count, struct tide_error *err);
 
 /** TIDE_STALE when the server is another one, or on another timeline. */
 tide_status tide_pg_prepare_same_server(const struct tide_pg_state *state,

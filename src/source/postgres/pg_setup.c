@@ -230,6 +230,30 @@ tide_status tide_pg_publication_create(struct tide_pg_conn *conn, const char *na
     return tide_pg_exec(conn, tide_buf_cstr(&sql), "create the publication", wait, err);
 }
 
+/* Several statements in one are one transaction. */
+tide_status tide_pg_publication_add(struct tide_pg_conn *conn, const char *name,
+                                    const struct tide_pg_table *table, unsigned lock_ms,
+                                    struct tide_pg_wait wait, struct tide_error *err)
+{
+    TIDE_CLEANUP(tide_buf_done) struct tide_buf sql = {0};
+    tide_buf_printf(&sql, "SET LOCAL lock_timeout = %u; LOCK TABLE ONLY ", lock_ms);
+    tide_pg_append_table(&sql, table->schema, table->name);
+    tide_buf_append_str(&sql, TIDE_STR(" IN SHARE ROW EXCLUSIVE MODE; ALTER PUBLICATION "));
+    tide_pg_append_name(&sql, tide_str_from(name));
+    tide_buf_append_str(&sql, TIDE_STR(" ADD TABLE ONLY "));
+    tide_pg_append_table(&sql, table->schema, table->name);
+    tide_status status =
+        tide_pg_exec(conn, tide_buf_cstr(&sql), "add a table to the publication", wait, err);
+    if (status != TIDE_OK && strcmp(conn->sqlstate, "55P03") == 0) {
+        return tide_fail_retriable(err, TIDE_TIMEOUT,
+                                   "PostgreSQL %s: table %.*s.%.*s waits for transactions that "
+                                   "have written to it",
+                                   conn->place, TIDE_STR_ARG(table->schema),
+                                   TIDE_STR_ARG(table->name));
+    }
+    return status;
+}
+
 tide_status tide_pg_publication_look(struct tide_pg_conn *conn, const char *name,
                                      struct tide_pg_wait wait, struct tide_arena *arena,
                                      bool *ret_exists, uint32_t **ret_oids, size_t *ret_count,

@@ -82,6 +82,15 @@ tide_status tide_pg_publication_create(struct tide_pg_conn *conn, const char *na
                                        const struct tide_pg_tables *tables,
                                        struct tide_pg_wait wait, struct tide_error *err);
 
+/**
+ * Adds a table. Its writers are locked out for that moment, and those that have written are waited
+ * for, at most `lock_ms`: what a transaction writes on both sides of the change would else be lost
+ * in part. TIDE_TIMEOUT, retriable: one did not end.
+ */
+tide_status tide_pg_publication_add(struct tide_pg_conn *conn, const char *name,
+                                    const struct tide_pg_table *table, unsigned lock_ms,
+                                    struct tide_pg_wait wait, struct tide_error *err);
+
 /** The oids of its tables in ascending order, in `arena`; `ret_exists` false when there is none. */
 tide_status tide_pg_publication_look(struct tide_pg_conn *conn, const char *name,
                                      struct tide_pg_wait wait, struct tide_arena *arena,

@@ -7,7 +7,7 @@
 
 #include <stdio.h>
 
-#define DEPTH 1
+#define DEPTH 2
 
 enum field {
     FIELD_SYSTEM,
@@ -15,6 +15,7 @@ enum field {
     FIELD_SLOT,
     FIELD_PUBLICATION,
     FIELD_POINT,
+    FIELD_TABLES,
     FIELD_COUNT
 };
 
@@ -24,7 +25,17 @@ static const struct tide_shape_field fields[FIELD_COUNT] = {
     [FIELD_SLOT] = {.name = "slot"},
     [FIELD_PUBLICATION] = {.name = "publication"},
     [FIELD_POINT] = {.name = "consistent_point"},
+    [FIELD_TABLES] = {.name = "tables", .is_optional = true},
 };
+
+static void append_tables(const struct tide_pg_state *state, struct tide_buf *buf)
+{
+    tide_buf_append_str(buf, TIDE_STR(",\"tables\":["));
+    for (size_t i = 0; i < state->table_count; i++) {
+        tide_buf_printf(buf, "%s%u", i == 0 ? "" : ",", state->tables[i]);
+    }
+    tide_buf_append_char(buf, ']');
+}
 
 /* Names of ours are [a-z0-9_]: nothing in them needs an escape. */
 void tide_pg_state_write(const struct tide_pg_state *state, struct tide_buf *buf)
@@ -33,7 +44,11 @@ void tide_pg_state_write(const struct tide_pg_state *state, struct tide_buf *buf
                     (unsigned long long)state->system_identifier, state->timeline, state->slot);
     tide_buf_printf(buf, "\"publication\":\"%s\",\"consistent_point\":\"", state->publication);
     tide_lsn_append(buf, state->consistent_lsn);
-    tide_buf_append_str(buf, TIDE_STR("\"}"));
+    tide_buf_append_char(buf, '"');
+    if (state->has_tables) {
+        append_tables(state, buf);
+    }
+    tide_buf_append_char(buf, '}');
 }
 
 static tide_status read_string(tide_str raw, struct tide_arena *arena, tide_str *ret_text,
@@ -75,6 +90,25 @@ static tide_status read_numbers(const tide_str *raw, struct tide_arena *arena,
     return TIDE_OK;
 }
 
+static tide_status read_tables(const struct tide_shape *shape, tide_str raw,
+                               struct tide_pg_state *state, struct tide_error *err)
+{
+    tide_str *items = NULL;
+    if (raw.ptr == NULL) {
+        return TIDE_OK;
+    }
+    TIDE_TRY(tide_shape_items(shape, raw, &items, &state->table_count, err));
+    uint32_t *oids = tide_arena_alloc(shape->arena, state->table_count, sizeof(*oids));
+    for (size_t i = 0; i < state->table_count; i++) {
+        uint64_t oid = 0;
+        TIDE_TRY(tide_shape_u64(shape, items[i], UINT32_MAX, &oid, err));
+        oids[i] = (uint32_t)oid;
+    }
+    state->tables = oids;
+    state->has_tables = true;
+    return TIDE_OK;
+}
+
 static tide_status read_all(tide_str json, struct tide_arena *arena, struct tide_pg_state *state,
                             struct tide_error *err)
 {
@@ -85,15 +119,15 @@ static tide_status read_all(tide_str json, struct tide_arena *arena, struct tide
     TIDE_TRY(tide_shape_fields(&shape, json, &form, raw, err));
     TIDE_TRY(read_numbers(raw, arena, state, err));
     TIDE_TRY(read_name(raw[FIELD_SLOT], arena, state->slot, err));
-    return read_name(raw[FIELD_PUBLICATION], arena, state->publication, err);
+    TIDE_TRY(read_name(raw[FIELD_PUBLICATION], arena, state->publication, err));
+    return read_tables(&shape, raw[FIELD_TABLES], state, err);
 }
 
-tide_status tide_pg_state_read(tide_str json, struct tide_pg_state *ret_state,
-                               struct tide_error *err)
+tide_status tide_pg_state_read(tide_str json, struct tide_arena *arena,
+                               struct tide_pg_state *ret_state, struct tide_error *err)
 {
-    struct tide_arena arena TIDE_CLEANUP(tide_arena_done) = {0};
     struct tide_pg_state state = {0};
-    if (read_all(json, &arena, &state, err) != TIDE_OK) {
+    if (read_all(json, arena, &state, err) != TIDE_OK) {
         return tide_fail_context(err, "state of the PostgreSQL source");
     }
     *ret_state = state;

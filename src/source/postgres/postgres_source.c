@@ -5,6 +5,7 @@
 #include "source/postgres/pg_check.h"
 #include "source/postgres/pg_chunk.h"
 #include "source/postgres/pg_follow.h"
+#include "source/postgres/pg_known.h"
 #include "source/postgres/pg_position.h"
 #include "source/postgres/pg_prepare.h"
 #include "source/postgres/pg_relations.h"
@@ -28,6 +29,7 @@ struct tide_source {
 
     bool is_prepared;
     struct tide_pg_state state;
+    struct tide_pg_known known;
     struct tide_pg_relations *in_force;
     struct tide_pg_follow follow;
     struct tide_pg_stream *stream;
@@ -125,6 +127,7 @@ static void postgres_close(struct tide_source *source)
         return;
     }
     forget_preparation(source);
+    tide_pg_known_done(&source->known);
     tide_pg_tables_done(&source->tables);
     free((void *)source->relations);
     tide_pg_close(source->conn);
@@ -214,15 +217,20 @@ static tide_status make_or_find(struct tide_source *source, const tide_str *save
                                 struct tide_position position, struct tide_pg_state *ret_state,
                                 struct tide_error *err)
 {
+    struct tide_pg_patience patience = {.waker = source->options.waker, .say = source->options.say};
     if (saved_state == NULL) {
-        struct tide_pg_patience patience = {.waker = source->options.waker,
-                                            .say = source->options.say};
+        tide_pg_known_begin(&source->known, &source->tables);
         return tide_pg_prepare_new(source->conn, source->name, &source->tables, &patience,
                                    ret_state, err);
     }
     struct tide_pg_state saved;
-    TIDE_TRY(tide_pg_state_read(*saved_state, &saved, err));
-    TIDE_TRY(tide_pg_prepare_saved(source->conn, &saved, position, &source->tables, err));
+    uint32_t *oids = NULL;
+    size_t count = 0;
+    TIDE_TRY(tide_pg_state_read(*saved_state, &source->arena, &saved, err));
+    TIDE_TRY(tide_pg_prepare_saved(source->conn, &saved, position, &source->tables, &patience,
+                                   &source->arena, &oids, &count, err));
+    tide_pg_known_go_on(&source->known, saved.has_tables ? saved.tables : oids,
+                        saved.has_tables ? saved.table_count : count, &source->tables);
     *ret_state = saved;
     return TIDE_OK;
 }
@@ -246,7 +254,11 @@ static tide_status postgres_prepare(struct tide_source *source, const tide_str *
 static void postgres_state(struct tide_source *source, struct tide_buf *buf)
 {
     TIDE_ASSERT(source->is_prepared);
-    tide_pg_state_write(&source->state, buf);
+    struct tide_pg_state state = source->state;
+    state.has_tables = true;
+    state.tables = source->known.oids;
+    state.table_count = source->known.count;
+    tide_pg_state_write(&state, buf);
 }
 
 /* Following */
@@ -319,6 +331,22 @@ static tide_status fail_not_streaming(const struct tide_source *source, struct t
                                source->server.database);
 }
 
+/* Tables that the pipeline does not have yet are told of before anything else. */
+static bool take_fresh(struct tide_source *source, struct tide_event *ret_event)
+{
+    const struct tide_pg_table *table = tide_pg_known_take_fresh(&source->known);
+    if (table == NULL) {
+        return false;
+    }
+    *ret_event = (struct tide_event){
+        .kind = TIDE_EVENT_TABLE,
+        .store = table->relation->store,
+        .relation = table->relation,
+        .reason = TIDE_STR("it is new to the pipeline"),
+    };
+    return true;
+}
+
 static tide_status postgres_next(struct tide_source *source, struct tide_arena *arena,
                                  struct tide_waker *waker, int64_t deadline_us,
                                  struct tide_event *ret_event, struct tide_error *err)
@@ -327,7 +355,8 @@ static tide_status postgres_next(struct tide_source *source, struct tide_arena *
     if (source->stream == NULL) {
         return fail_not_streaming(source, err);
     }
-    if (tide_pg_follow_take_pending(&source->follow, arena, ret_event)) {
+    if (take_fresh(source, ret_event) ||
+        tide_pg_follow_take_pending(&source->follow, arena, ret_event)) {
         return TIDE_OK;
     }
     for (;;) {
@@ -439,6 +468,7 @@ static tide_status postgres_reader_open(struct tide_source *source,
 
 const struct tide_source_ops tide_postgres_source_ops = {
     .scheme = "postgres",
+    .tells_tables = true,
     .position_kind = &tide_position_lsn,
     .open = postgres_open,
     .close = postgres_close,
