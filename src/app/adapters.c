@@ -76,6 +76,11 @@ tide_status tide_find_sink(const char *place, const struct tide_sink_ops **ret_o
                      tide_buf_cstr(&shown));
 }
 
+static bool is_null(tide_str json)
+{
+    return tide_str_equal(json, TIDE_STR("null"));
+}
+
 tide_status tide_decode_checkpoint(tide_str json, struct tide_arena *arena,
                                    struct tide_checkpoint *ret_checkpoint,
                                    const struct tide_position_kind **ret_kind,
@@ -86,7 +91,8 @@ tide_status tide_decode_checkpoint(tide_str json, struct tide_arena *arena,
         const struct tide_position_kind *kind = sources[i]->position_kind;
         struct tide_position position;
         status = tide_checkpoint_decode(json, kind, arena, ret_checkpoint, err);
-        if (status == TIDE_OK) {
+        bool has_position = status == TIDE_OK && !is_null(ret_checkpoint->position_json);
+        if (has_position) {
             status = kind->parse(ret_checkpoint->position_json, &position, err);
         }
         if (status == TIDE_OK) {

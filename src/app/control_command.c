@@ -37,9 +37,8 @@ static tide_status check_utf8(tide_str text, const char *what, struct tide_error
     return tide_str_is_utf8(text) ? TIDE_OK : tide_fail(err, TIDE_INVALID, "%s is no UTF-8", what);
 }
 
-static tide_status edit(const char *dir, const struct tide_control_request *request,
-                        struct tide_state_edit *edit, struct tide_control_answer *answer,
-                        struct tide_error *err)
+static tide_status change(struct tide_state_edit *edit, const struct tide_control_request *request,
+                          struct tide_control_answer *answer, struct tide_error *err)
 {
     bool is_pause = tide_str_equal(request->command, TIDE_STR("pause"));
     if (tide_str_equal(request->command, TIDE_STR("backfill"))) {
@@ -49,7 +48,6 @@ static tide_status edit(const char *dir, const struct tide_control_request *requ
         answer->sinks = &request->sink;
         answer->sink_count = 1;
     }
-    (void)dir;
     return tide_state_edit_save(edit, err);
 }
 
@@ -61,7 +59,7 @@ static tide_status do_offline(const char *dir, const struct tide_control_request
     struct tide_state_edit one TIDE_CLEANUP(tide_state_edit_done) = {0};
     struct tide_control_answer answer = {.status = TIDE_OK};
     TIDE_TRY(tide_state_edit_open(dir, &one, err));
-    TIDE_TRY(edit(dir, request, &one, &answer, err));
+    TIDE_TRY(change(&one, request, &answer, err));
     tide_arena_adopt(arena, &one.arena);
     *ret_answer = answer;
     return TIDE_OK;

@@ -231,3 +231,13 @@ void tide_ingest_report(struct tide_ingest *ingest, int64_t deadline_us, tide_re
     use(context, &reporting->report, reporting->number != before);
     tide_mutex_unlock(&reporting->mutex);
 }
+
+void tide_ingest_report_ended(struct tide_ingest *ingest, tide_report_use *use, void *context)
+{
+    struct tide_ingest_reporting *reporting = &ingest->reporting;
+    atomic_store(&reporting->is_wanted, true);
+    tide_ingest_serve_report(ingest);
+    tide_mutex_lock(&reporting->mutex);
+    use(context, &reporting->report, true);
+    tide_mutex_unlock(&reporting->mutex);
+}

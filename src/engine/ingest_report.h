@@ -62,3 +62,6 @@ typedef void tide_report_use(void *context, const struct tide_ingest_report *rep
  */
 void tide_ingest_report(struct tide_ingest *ingest, int64_t deadline_us, tide_report_use *use,
                         void *context);
+
+/** As that, once the thread of ingest has ended: the caller's draws it. */
+void tide_ingest_report_ended(struct tide_ingest *ingest, tide_report_use *use, void *context);

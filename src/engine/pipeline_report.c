@@ -304,6 +304,10 @@ static void append_all(void *context, const struct tide_ingest_report *report, b
 void tide_pipeline_report(struct tide_pipeline *pipeline, struct tide_buf *buf)
 {
     struct picture picture = {.pipeline = pipeline, .buf = buf};
+    if (pipeline->is_halted || atomic_load(&pipeline->has_ended)) {
+        tide_ingest_report_ended(pipeline->ingest, append_all, &picture);
+        return;
+    }
     tide_ingest_report(pipeline->ingest, tide_clock_deadline_us(REPORT_WAIT_US), append_all,
                        &picture);
 }

@@ -2,6 +2,7 @@
 
 import json
 import os
+import signal
 import socket
 import sqlite3
 import stat
@@ -183,6 +184,22 @@ def test_status_says_which_sink_cannot_write(run, program, tmp_path, database):
         assert "all: " in shown and "File too large; tried again in " in shown
 
 
+def test_status_of_a_copy_that_ends(run, program, tmp_path, database):
+    """It waits for a sink that cannot write, and says so at once."""
+    blocks = database.stat().st_size // 1024 + 200
+    line = (f"trap '' XFSZ; ulimit -f {blocks}; "
+            f"exec {program} copy sqlite:shop.db file:out.ndjson --follow --state here")
+    with Process("-c", line, argv0="/bin/bash", cwd=tmp_path) as process:
+        process.wait_for_line("File too large; opened again")
+        process.signal(signal.SIGINT)
+        wait_for_report(process, run, lambda found: found["state"] == "draining", "the end", 10,
+                        "here")
+        began = time.monotonic()
+        run("status", "here").check(1)
+        assert time.monotonic() - began < 1
+        process.interrupt(timeout=10)
+
+
 def test_status_of_a_copy(run, start, tmp_path, database):
     process = start("copy", "--follow", "sqlite:shop.db", "file:out.ndjson")
     process.wait_for_line("; state in ")
@@ -361,6 +378,7 @@ def test_what_is_not_there_is_named_with_what_is(run, database, tmp_path, pipeli
     wait_for_report(process, run, is_copied, "the copies")
     if not runs:
         process.terminate().check()
+    assert "needs a glob" in run("backfill", "shop.yaml", "--tables", ",").check(2).err
     before = [request["id"] for request in checkpoint(run)["requests"]]
     result = run("backfill", "shop.yaml", "--sink", "nowhere").check(2)
     assert "nowhere" in result.err and "all" in result.err and "each" in result.err

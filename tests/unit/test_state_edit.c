@@ -206,6 +206,11 @@ static void nothing_to_change_is_invalid(void **state)
     put(f, DOCUMENT("7", "true"));
     assert_int_equal(tide_state_edit_open(f->dir, &other, &f->err), TIDE_INVALID);
     assert_non_null(strstr(f->err.message, "starts anew"));
+    assert_int_equal(teardown(state) + setup(state), 0);
+    f = *state;
+    put(f, "{\"reconciliation_pos\":null,\"tables\":[]}");
+    assert_int_equal(tide_state_edit_open(f->dir, &other, &f->err), TIDE_INVALID);
+    assert_non_null(strstr(f->err.message, "another program"));
 }
 
 int main(void)
