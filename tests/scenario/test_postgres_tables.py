@@ -69,6 +69,16 @@ def test_table_made_anew_under_its_old_name_is_copied_anew(begun, run, start, tm
     run("verify", "out.ndjson").check()
 
 
+def test_tables_that_swapped_their_names_are_copied_anew(begun, run, start, tmp_path):
+    begun.query("ALTER TABLE old RENAME TO waiting; ALTER TABLE marks RENAME TO old;"
+                " ALTER TABLE waiting RENAME TO marks; UPDATE old SET word = word || '!'")
+    process = run_until(start, tmp_path / "out.ndjson", add_mark(begun))
+    process.wait_until(ends(tmp_path, 4), 30, "the new copies")
+    process.terminate().check()
+    pg_tables.check(begun, tmp_path / "out.ndjson", complete=False)
+    run("verify", "out.ndjson").check()
+
+
 def test_table_that_is_gone_does_not_keep_the_others(begun, start, tmp_path):
     begun.query("DROP TABLE old")
     process = run_until(start, tmp_path / "out.ndjson", add_mark(begun))

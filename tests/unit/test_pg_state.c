@@ -2,7 +2,10 @@
 
 #include "source/postgres/pg_state.h"
 
-static const uint32_t example_tables[] = {16384, 4294967295};
+static const struct tide_pg_told example_tables[] = {
+    {.oid = 16384, .store = TIDE_STR("shop.public.a")},
+    {.oid = 4294967295, .store = TIDE_STR("shop.public.\"b")},
+};
 
 static const struct tide_pg_state example = {
     .system_identifier = UINT64_C(7390000000000000123),
@@ -17,7 +20,8 @@ static const struct tide_pg_state example = {
 static const char written[] =
     "{\"system_identifier\":\"7390000000000000123\",\"timeline\":3,"
     "\"slot\":\"tidemark_shop_1a2b3c4d\",\"publication\":\"tidemark_shop_1a2b3c4d\","
-    "\"consistent_point\":\"16/B374D848\",\"tables\":[16384,4294967295]}";
+    "\"consistent_point\":\"16/B374D848\",\"tables\":[[16384,\"shop.public.a\"],"
+    "[4294967295,\"shop.public.\\\"b\"]]}";
 
 static void write_then_read_gives_the_same(void **state)
 {
@@ -30,7 +34,10 @@ static void write_then_read_gives_the_same(void **state)
     assert_string_equal(tide_buf_cstr(&buf), written);
     assert_int_equal(tide_pg_state_read(tide_buf_str(&buf), &arena, &read, &err), TIDE_OK);
     assert_int_equal(read.table_count, 2);
-    assert_memory_equal(read.tables, example_tables, sizeof(example_tables));
+    for (size_t i = 0; i < 2; i++) {
+        assert_int_equal(read.tables[i].oid, example_tables[i].oid);
+        assert_true(tide_str_equal(read.tables[i].store, example_tables[i].store));
+    }
     read.tables = example.tables;
     assert_memory_equal(&read, &example, sizeof(read));
 }
@@ -78,9 +85,9 @@ static void read_other_forms_is_corrupt(void **state)
         "{\"system_identifier\":\"7\",\"timeline\":3,\"slot\":\"a\",\"publication\":\"a\","
         "\"consistent_point\":\"1\"}",
         "{\"system_identifier\":\"7\",\"timeline\":3,\"slot\":\"a\",\"publication\":\"a\","
-        "\"consistent_point\":\"0/1\",\"tables\":[1,4294967296]}",
+        "\"consistent_point\":\"0/1\",\"tables\":[[4294967296,\"a\"]]}",
         "{\"system_identifier\":\"7\",\"timeline\":3,\"slot\":\"a\",\"publication\":\"a\","
-        "\"consistent_point\":\"0/1\",\"tables\":1}",
+        "\"consistent_point\":\"0/1\",\"tables\":[[1]]}",
         "{\"system_identifier\":\"7\",\"timeline\":3,\"slot\":\"0123456789012345678901234567890123"
         "456789012345678901234567890123\",\"publication\":\"a\",\"consistent_point\":\"0/1\"}",
     };

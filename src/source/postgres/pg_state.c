@@ -3,11 +3,12 @@
 #include "base/arena.h"
 #include "format/json_reader.h"
 #include "format/json_shape.h"
+#include "format/json_writer.h"
 #include "model/position.h"
 
 #include <stdio.h>
 
-#define DEPTH 2
+#define DEPTH 3
 
 enum field {
     FIELD_SYSTEM,
@@ -32,7 +33,9 @@ static void append_tables(const struct tide_pg_state *state, struct tide_buf *bu
 {
     tide_buf_append_str(buf, TIDE_STR(",\"tables\":["));
     for (size_t i = 0; i < state->table_count; i++) {
-        tide_buf_printf(buf, "%s%u", i == 0 ? "" : ",", state->tables[i]);
+        tide_buf_printf(buf, "%s[%u,", i == 0 ? "" : ",", state->tables[i].oid);
+        tide_json_append_string(buf, state->tables[i].store);
+        tide_buf_append_char(buf, ']');
     }
     tide_buf_append_char(buf, ']');
 }
@@ -90,6 +93,22 @@ static tide_status read_numbers(const tide_str *raw, struct tide_arena *arena,
     return TIDE_OK;
 }
 
+static tide_status read_told(const struct tide_shape *shape, tide_str raw,
+                             struct tide_pg_told *ret_told, struct tide_error *err)
+{
+    tide_str *items = NULL;
+    size_t count = 0;
+    uint64_t oid = 0;
+    TIDE_TRY(tide_shape_items(shape, raw, &items, &count, err));
+    if (count != 2) {
+        return tide_shape_fail(shape, raw, "an object id and a name", err);
+    }
+    TIDE_TRY(tide_shape_u64(shape, items[0], UINT32_MAX, &oid, err));
+    TIDE_TRY(tide_shape_string(shape, items[1], &ret_told->store, err));
+    ret_told->oid = (uint32_t)oid;
+    return TIDE_OK;
+}
+
 static tide_status read_tables(const struct tide_shape *shape, tide_str raw,
                                struct tide_pg_state *state, struct tide_error *err)
 {
@@ -98,13 +117,12 @@ static tide_status read_tables(const struct tide_shape *shape, tide_str raw,
         return TIDE_OK;
     }
     TIDE_TRY(tide_shape_items(shape, raw, &items, &state->table_count, err));
-    uint32_t *oids = tide_arena_alloc(shape->arena, state->table_count, sizeof(*oids));
+    struct tide_pg_told *tables =
+        tide_arena_alloc(shape->arena, state->table_count, sizeof(*tables));
     for (size_t i = 0; i < state->table_count; i++) {
-        uint64_t oid = 0;
-        TIDE_TRY(tide_shape_u64(shape, items[i], UINT32_MAX, &oid, err));
-        oids[i] = (uint32_t)oid;
+        TIDE_TRY(read_told(shape, items[i], &tables[i], err));
     }
-    state->tables = oids;
+    state->tables = tables;
     state->has_tables = true;
     return TIDE_OK;
 }

@@ -6,6 +6,12 @@
 #include "base/status.h"
 #include "source/postgres/pg_setup.h"
 
+/* A table that the engine was told of. */
+struct tide_pg_told {
+    uint32_t oid;
+    tide_str store; /* as it was called then */
+};
+
 struct tide_pg_state {
     uint64_t system_identifier;
     uint32_t timeline;
@@ -13,12 +19,12 @@ struct tide_pg_state {
     char publication[TIDE_PG_NAME_SIZE];
     uint64_t consistent_lsn; /* where the slot began when it was made */
     bool has_tables;         /* older checkpoints do not name them */
-    const uint32_t *tables;  /* object ids of those that were told */
+    const struct tide_pg_told *tables;
     size_t table_count;
 };
 
 /** Appends {"system_identifier":"…","timeline":N,"slot":"…","publication":"…","consistent_point":
- * "X/Y","tables":[OID,…]}. */
+ * "X/Y","tables":[[OID,"store"],…]}. */
 void tide_pg_state_write(const struct tide_pg_state *state, struct tide_buf *buf);
 
 /** TIDE_CORRUPT when `json` is not of that form. The tables are in `arena`. */

@@ -229,8 +229,7 @@ static tide_status make_or_find(struct tide_source *source, const tide_str *save
     TIDE_TRY(tide_pg_state_read(*saved_state, &source->arena, &saved, err));
     TIDE_TRY(tide_pg_prepare_saved(source->conn, &saved, position, &source->tables, &patience,
                                    &source->arena, &oids, &count, err));
-    tide_pg_known_go_on(&source->known, saved.has_tables ? saved.tables : oids,
-                        saved.has_tables ? saved.table_count : count, &source->tables);
+    tide_pg_known_go_on(&source->known, &saved, oids, count, &source->tables);
     *ret_state = saved;
     return TIDE_OK;
 }
@@ -256,7 +255,7 @@ static void postgres_state(struct tide_source *source, struct tide_buf *buf)
     TIDE_ASSERT(source->is_prepared);
     struct tide_pg_state state = source->state;
     state.has_tables = true;
-    state.tables = source->known.oids;
+    state.tables = source->known.told;
     state.table_count = source->known.count;
     tide_pg_state_write(&state, buf);
 }
