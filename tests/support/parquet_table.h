@@ -56,5 +56,5 @@ tide_status parquet_table_write(const struct parquet_table *table,
                                 struct tide_parquet_writer *writer, size_t step,
                                 struct tide_error *err);
 
-/** Aborts when the file is not this table, value by value. */
-void parquet_table_check(const struct parquet_table *table, tide_str bytes);
+/** Aborts when the file is not this table, value by value. Others declare null as they like. */
+void parquet_table_check(const struct parquet_table *table, tide_str bytes, bool is_ours);

@@ -33,7 +33,7 @@ static void round_trip(const struct parquet_table *table,
                        const struct tide_parquet_options *options, size_t step)
 {
     struct tide_parquet_writer *writer TIDE_CLEANUP(tide_parquet_writer_free_ptr) = NULL;
-    parquet_table_check(table, write_table(table, options, step, &writer));
+    parquet_table_check(table, write_table(table, options, step, &writer), true);
 }
 
 static void make_columns(struct parquet_random *random, struct tide_parquet_column *columns)

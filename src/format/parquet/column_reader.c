@@ -194,6 +194,17 @@ static tide_status read_flat_levels(struct tide_parquet_column_reader *reader,
     return TIDE_OK;
 }
 
+/* Whether the last list has an element before `slot`: null and empty ones do not go on. */
+static bool has_element(const struct tide_parquet_values *values, uint32_t slot)
+{
+    uint32_t start = 0;
+    if (values->starts.len == 0) {
+        return false;
+    }
+    memcpy(&start, values->starts.ptr + (values->starts.len - sizeof(start)), sizeof(start));
+    return start < slot;
+}
+
 /* One entry of a list column: a new list or a further element. False when it can be neither. */
 static bool take_list_entry(struct tide_parquet_column_reader *reader, uint32_t repetition,
                             uint32_t definition, struct entries *entries)
@@ -207,7 +218,7 @@ static bool take_list_entry(struct tide_parquet_column_reader *reader, uint32_t 
         tide_buf_append(&values->starts, &start, sizeof(start));
         tide_buf_append_char(&values->list_nulls, (char)is_null);
         reader->null_list_count += is_null;
-    } else if (!is_slot || values->starts.len == 0) {
+    } else if (!is_slot || !has_element(values, start)) {
         return false;
     }
     if (is_slot) {

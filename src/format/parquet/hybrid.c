@@ -25,14 +25,15 @@ void tide_hybrid_append_run(struct tide_buf *out, uint32_t value, size_t count, 
 
 /* Values of one or of four bytes. */
 struct values {
-    const uint8_t *narrow;
-    const uint32_t *wide;
+    const void *list;
     size_t count;
+    bool is_wide;
 };
 
 static inline uint32_t value_at(const struct values *values, size_t at)
 {
-    return values->wide != NULL ? values->wide[at] : values->narrow[at];
+    return values->is_wide ? ((const uint32_t *)values->list)[at]
+                           : ((const uint8_t *)values->list)[at];
 }
 
 static size_t run_length(const struct values *values, size_t start)
@@ -105,14 +106,14 @@ void tide_hybrid_append_u8(struct tide_buf *out, const uint8_t *values, size_t c
                            unsigned width)
 {
     TIDE_ASSERT(width >= 1 && width <= 8);
-    append(out, &(struct values){values, NULL, count}, width);
+    append(out, &(struct values){values, count, false}, width);
 }
 
 void tide_hybrid_append_u32(struct tide_buf *out, const uint32_t *values, size_t count,
                             unsigned width)
 {
     TIDE_ASSERT(width >= 1 && width <= 32);
-    append(out, &(struct values){NULL, values, count}, width);
+    append(out, &(struct values){values, count, true}, width);
 }
 
 struct tide_hybrid_reader tide_hybrid_reader_of(tide_str bytes, unsigned width)

@@ -4,7 +4,7 @@
 
 /* What a type is called in the file. Times' older name depends on unit and zone. */
 static const struct {
-    int8_t converted;
+    int16_t converted;
     uint8_t logical;
     uint8_t bits; /* of an annotated integer */
     bool is_signed;
