@@ -85,3 +85,11 @@
 #define TIDE_LANE_BYTES_MAX      (1024 * 1024 * TIDE_MIB)
 #define TIDE_RETAINED_BYTES_MAX  ((uint64_t)1 << 60)
 #define TIDE_STALLED_AFTER_S_MAX 86400
+
+/* archives */
+#define TIDE_ARCHIVE_BLOB_BYTES_MAX   1000000000 /* one segment or row; SQLite's own limit */
+#define TIDE_ARCHIVE_SERIES_BYTES_MAX ((size_t)4096)
+#define TIDE_ARCHIVE_META_BYTES_MAX   (16 * TIDE_MIB) /* labels, metadata of one source */
+#define TIDE_ARCHIVE_SEAL_ROWS        ((int64_t)65536)
+#define TIDE_ARCHIVE_SEAL_BYTES       ((int64_t)(8 * TIDE_MIB))
+#define TIDE_ARCHIVE_MERGE_BYTES_MAX  (256 * TIDE_MIB) /* of segments that become one */

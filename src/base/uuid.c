@@ -58,3 +58,12 @@ void tide_uuid_v7(int64_t utc_us, char ret_text[TIDE_UUID_LEN + 1])
     tide_random_bytes(random, sizeof(random));
     tide_uuid_v7_from(utc_us, random, ret_text);
 }
+
+void tide_uuid_v4(char ret_text[TIDE_UUID_LEN + 1])
+{
+    uint8_t bytes[16];
+    tide_random_bytes(bytes, sizeof(bytes));
+    bytes[6] = (uint8_t)(0x40 | (bytes[6] & 0x0f));
+    bytes[8] = (uint8_t)(0x80 | (bytes[8] & 0x3f));
+    format(bytes, ret_text);
+}

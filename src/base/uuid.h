@@ -1,4 +1,4 @@
-/* UUID version 7 (RFC 9562, section 5.7): 48-bit milliseconds, then random bits. */
+/* UUIDs (RFC 9562): version 7, 48-bit milliseconds, then random bits; version 4, random bits. */
 #pragma once
 
 #include <stdint.h>
@@ -12,6 +12,9 @@ void tide_uuid_v7(int64_t utc_us, char ret_text[TIDE_UUID_LEN + 1]);
 
 /** Pure part: the same from 10 given random bytes. */
 void tide_uuid_v7_from(int64_t utc_us, const uint8_t random[10], char ret_text[TIDE_UUID_LEN + 1]);
+
+/** Writes a random UUIDv4, lower case with hyphens, NUL-terminated. */
+void tide_uuid_v4(char ret_text[TIDE_UUID_LEN + 1]);
 
 /** Fills `bytes` from getrandom(2); aborts where the system has none. */
 void tide_random_bytes(void *bytes, unsigned len);

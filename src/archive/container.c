@@ -1,0 +1,316 @@
+#include "archive/container.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <sqlite3.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "archive/archive_db.h"
+#include "archive/schema.h"
+#include "base/alloc.h"
+#include "base/fsio.h"
+#include "base/limits.h"
+
+#define HEADER_BYTES     100
+#define WAIT_MS          5000 /* for another's lock */
+#define EDIT_WAIT_MS     1000
+#define CHECKPOINT_BYTES (4 * TIDE_MIB)
+
+static tide_status require_file(const char *path, struct tide_error *err)
+{
+    struct stat st;
+    if (stat(path, &st) != 0) {
+        return tide_fail(err, errno == ENOENT || errno == ENOTDIR ? TIDE_INVALID : TIDE_IO,
+                         "cannot open the archive %s: %s", path, strerror(errno));
+    }
+    if (!S_ISREG(st.st_mode)) {
+        return tide_fail(err, TIDE_INVALID, "%s is not a file; give the path of an archive", path);
+    }
+    return TIDE_OK;
+}
+
+static uint32_t u32be(const unsigned char *bytes)
+{
+    return (uint32_t)bytes[0] << 24 | (uint32_t)bytes[1] << 16 | (uint32_t)bytes[2] << 8 | bytes[3];
+}
+
+/*
+ * Reads the header through SQLite's own file, before any statement: to open and close the file
+ * ourselves would take away the locks that this process may hold on it.
+ */
+static tide_status read_stamp(struct tide_archive *archive, struct tide_archive_stamp *ret_stamp,
+                              struct tide_error *err)
+{
+    unsigned char header[HEADER_BYTES] = {0};
+    sqlite3_file *file = NULL;
+    int rc = sqlite3_file_control(archive->db, "main", SQLITE_FCNTL_FILE_POINTER, (void *)&file);
+    if (rc == SQLITE_OK && file != NULL && file->pMethods != NULL) {
+        rc = file->pMethods->xRead(file, header, HEADER_BYTES, 0);
+    }
+    if (rc != SQLITE_OK && rc != SQLITE_IOERR_SHORT_READ) {
+        return tide_archive_fail(archive, rc, err);
+    }
+    *ret_stamp = (struct tide_archive_stamp){
+        .is_archive = rc == SQLITE_OK && memcmp(header, "SQLite format 3", 16) == 0 &&
+                      u32be(header + 68) == TIDE_ARCHIVE_APPLICATION_ID,
+        .version = u32be(header + 60),
+    };
+    return TIDE_OK;
+}
+
+/* SQLite takes some names for more than a path: ":memory:", and "file:…" where URIs are on. */
+static tide_status connect(const char *path, bool is_writing, struct tide_archive **ret_archive,
+                           struct tide_error *err)
+{
+    TIDE_TRY(require_file(path, err));
+    TIDE_CLEANUP(tide_buf_done) struct tide_buf name = {0};
+    tide_buf_printf(&name, "%s%s", path[0] == '/' ? "" : "./", path);
+    struct tide_archive *archive = tide_alloc(1, sizeof(*archive));
+    archive->path = tide_strndup(path, strlen(path));
+    archive->doing = "opening";
+    int flags = is_writing ? SQLITE_OPEN_READWRITE : SQLITE_OPEN_READONLY;
+    int rc = sqlite3_open_v2(tide_buf_cstr(&name), &archive->db, flags | SQLITE_OPEN_NOMUTEX, NULL);
+    if (rc != SQLITE_OK) {
+        (void)tide_archive_fail(archive, rc, err);
+        tide_archive_close(archive);
+        return err->status;
+    }
+    *ret_archive = archive;
+    return TIDE_OK;
+}
+
+void tide_archive_close(struct tide_archive *archive)
+{
+    if (archive == NULL) {
+        return;
+    }
+    (void)sqlite3_close_v2(archive->db);
+    free(archive->path);
+    free(archive);
+}
+
+void tide_archive_close_ptr(struct tide_archive **archive)
+{
+    tide_archive_close(*archive);
+    *archive = NULL;
+}
+
+tide_status tide_archive_sniff(const char *path, struct tide_archive_stamp *ret_stamp,
+                               struct tide_error *err)
+{
+    TIDE_CLEANUP(tide_archive_close_ptr) struct tide_archive *archive = NULL;
+    TIDE_TRY(connect(path, false, &archive, err));
+    return read_stamp(archive, ret_stamp, err);
+}
+
+static tide_status fail_no_archive(const char *path, const char *why, struct tide_error *err)
+{
+    return tide_fail(err, TIDE_INVALID, "%s is not an archive: %s; give the path of an archive",
+                     path, why);
+}
+
+static bool has_wal(const char *path)
+{
+    TIDE_CLEANUP(tide_buf_done) struct tide_buf wal = {0};
+    tide_buf_printf(&wal, "%s-wal", path);
+    struct stat st;
+    return stat(tide_buf_cstr(&wal), &st) == 0 && st.st_size > 0;
+}
+
+/*
+ * Whether it is an archive at all, asked through a connection that cannot change it: a connection
+ * for writing folds a foreign database's log into its file when it is closed.
+ */
+static tide_status require_archive(const char *path, struct tide_error *err)
+{
+    struct tide_archive_stamp stamp;
+    TIDE_TRY(tide_archive_sniff(path, &stamp, err));
+    if (stamp.is_archive) {
+        return TIDE_OK;
+    }
+    if (!has_wal(path)) {
+        return fail_no_archive(path, "its header has not the mark of one", err);
+    }
+    TIDE_CLEANUP(tide_archive_close_ptr) struct tide_archive *archive = NULL;
+    return tide_archive_open(path, TIDE_ARCHIVE_READ, &archive, err);
+}
+
+static tide_status gate(struct tide_archive *archive, struct tide_error *err)
+{
+    TIDE_CLEANUP(tide_archive_stmt_done) struct sqlite3_stmt *stmt = NULL;
+    int rc = sqlite3_prepare_v2(archive->db, "PRAGMA application_id", -1, &stmt, NULL);
+    rc = rc == SQLITE_OK ? sqlite3_step(stmt) : rc;
+    if ((rc & 0xff) == SQLITE_NOTADB) {
+        return fail_no_archive(archive->path, "it is no SQLite database, or encrypted", err);
+    }
+    if (rc != SQLITE_ROW) {
+        return tide_archive_fail(archive, rc, err);
+    }
+    int64_t id = sqlite3_column_int64(stmt, 0);
+    if (id == 0) {
+        return fail_no_archive(archive->path, "it is a plain SQLite database", err);
+    }
+    if (id != TIDE_ARCHIVE_APPLICATION_ID) {
+        return fail_no_archive(archive->path, "it is another application's SQLite database", err);
+    }
+    bool is_any = false;
+    int64_t version = 0;
+    TIDE_TRY(tide_archive_ask(archive, err, &is_any, &version, "PRAGMA user_version", ""));
+    if (version != TIDE_ARCHIVE_VERSION) {
+        return tide_fail(err, TIDE_UNSUPPORTED,
+                         "%s is an archive of version %" PRId64
+                         "; this program writes and reads version %d: take one that knows it",
+                         archive->path, version, TIDE_ARCHIVE_VERSION);
+    }
+    return TIDE_OK;
+}
+
+/* A file is not trusted: neither triggers nor views nor functions in its schema are run. */
+static void harden(struct tide_archive *archive)
+{
+    static const int off[] = {SQLITE_DBCONFIG_TRUSTED_SCHEMA, SQLITE_DBCONFIG_ENABLE_TRIGGER,
+                              SQLITE_DBCONFIG_ENABLE_VIEW};
+    for (size_t i = 0; i < sizeof(off) / sizeof(off[0]); i++) {
+        (void)sqlite3_db_config(archive->db, off[i], 0, NULL);
+    }
+    (void)sqlite3_db_config(archive->db, SQLITE_DBCONFIG_DEFENSIVE, 1, NULL);
+    (void)sqlite3_extended_result_codes(archive->db, 1);
+    (void)sqlite3_limit(archive->db, SQLITE_LIMIT_LENGTH, TIDE_ARCHIVE_BLOB_BYTES_MAX);
+    (void)sqlite3_busy_timeout(archive->db,
+                               archive->access == TIDE_ARCHIVE_EDIT ? EDIT_WAIT_MS : WAIT_MS);
+}
+
+static tide_status require_wal(struct tide_archive *archive, struct tide_error *err)
+{
+    TIDE_CLEANUP(tide_archive_stmt_done) struct sqlite3_stmt *stmt = NULL;
+    TIDE_TRY(tide_archive_query(archive, &stmt, err, "PRAGMA journal_mode = WAL", ""));
+    bool is_row = false;
+    TIDE_TRY(tide_archive_step(archive, stmt, &is_row, err));
+    tide_str mode = tide_archive_column_bytes(stmt, 0);
+    if (!is_row || !tide_str_equal(mode, TIDE_STR("wal"))) {
+        return tide_fail(err, TIDE_IO,
+                         "%s: opening: its file system does not take a write-ahead log; keep "
+                         "archives on a local file system",
+                         archive->path);
+    }
+    return TIDE_OK;
+}
+
+tide_status tide_archive_set_up_writing(struct tide_archive *archive, int cache_kib,
+                                        struct tide_error *err)
+{
+    bool is_any = false;
+    int64_t page_size = 0;
+    TIDE_TRY(tide_archive_ask(archive, err, &is_any, &page_size, "PRAGMA page_size", ""));
+    char sql[160];
+    (void)snprintf(sql, sizeof(sql),
+                   "PRAGMA synchronous = FULL; PRAGMA foreign_keys = ON; "
+                   "PRAGMA wal_autocheckpoint = %" PRId64 "; PRAGMA cache_size = -%d",
+                   (int64_t)CHECKPOINT_BYTES / (page_size > 0 ? page_size : 4096), cache_kib);
+    int rc = sqlite3_exec(archive->db, sql, NULL, NULL, NULL);
+    return rc == SQLITE_OK ? TIDE_OK : tide_archive_fail(archive, rc, err);
+}
+
+static tide_status set_up(struct tide_archive *archive, struct tide_error *err)
+{
+    if (archive->access == TIDE_ARCHIVE_READ) {
+        int rc = sqlite3_exec(archive->db, "PRAGMA cache_size = -262144; PRAGMA query_only = 1",
+                              NULL, NULL, NULL);
+        return rc == SQLITE_OK ? TIDE_OK : tide_archive_fail(archive, rc, err);
+    }
+    /* A file that was copied out of another is in the older mode. */
+    TIDE_TRY(require_wal(archive, err));
+    return tide_archive_set_up_writing(archive,
+                                       archive->access == TIDE_ARCHIVE_EDIT ? 262144 : 16384, err);
+}
+
+/* Alone: the lock is taken with the first read and kept. */
+static tide_status lock_out_others(struct tide_archive *archive, struct tide_error *err)
+{
+    return archive->access == TIDE_ARCHIVE_EDIT
+               ? tide_archive_run(archive, err, "PRAGMA locking_mode = EXCLUSIVE", "")
+               : TIDE_OK;
+}
+
+tide_status tide_archive_open(const char *path, enum tide_archive_access access,
+                              struct tide_archive **ret_archive, struct tide_error *err)
+{
+    if (access != TIDE_ARCHIVE_READ) {
+        TIDE_TRY(require_file(path, err));
+        TIDE_TRY(require_archive(path, err));
+    }
+    TIDE_CLEANUP(tide_archive_close_ptr) struct tide_archive *archive = NULL;
+    TIDE_TRY(connect(path, access != TIDE_ARCHIVE_READ, &archive, err));
+    archive->access = access;
+    harden(archive);
+    TIDE_TRY(lock_out_others(archive, err));
+    TIDE_TRY(gate(archive, err));
+    TIDE_TRY(tide_archive_schema_probe(archive, err));
+    TIDE_TRY(set_up(archive, err));
+    *ret_archive = archive;
+    archive = NULL;
+    return TIDE_OK;
+}
+
+tide_status tide_archive_snapshot_begin(struct tide_archive *archive, struct tide_error *err)
+{
+    /* Inside a transaction of its own a handle sees that one's state. */
+    if (archive->snapshot_depth == 0 && sqlite3_get_autocommit(archive->db) != 0) {
+        TIDE_TRY(tide_archive_run(archive, err, "BEGIN DEFERRED", ""));
+        /* The moment is that of the first read. */
+        tide_status status = tide_archive_run(archive, err, "SELECT id FROM sources LIMIT 1", "");
+        if (status != TIDE_OK) {
+            tide_archive_rollback(&archive);
+            return status;
+        }
+        archive->snapshot_is_ours = true;
+    }
+    archive->snapshot_depth++;
+    return TIDE_OK;
+}
+
+void tide_archive_snapshot_end(struct tide_archive *archive)
+{
+    TIDE_ASSERT(archive->snapshot_depth > 0);
+    archive->snapshot_depth--;
+    if (archive->snapshot_depth == 0 && archive->snapshot_is_ours) {
+        archive->snapshot_is_ours = false;
+        tide_archive_rollback(&archive);
+    }
+}
+
+void tide_archive_snapshot_end_ptr(struct tide_archive **archive)
+{
+    if (*archive != NULL) {
+        tide_archive_snapshot_end(*archive);
+        *archive = NULL;
+    }
+}
+
+static void set_query_only(struct tide_archive *archive, bool is_on)
+{
+    (void)sqlite3_exec(archive->db, is_on ? "PRAGMA query_only = 1" : "PRAGMA query_only = 0", NULL,
+                       NULL, NULL);
+}
+
+tide_status tide_archive_copy_to(struct tide_archive *archive, const char *path,
+                                 struct tide_error *err)
+{
+    archive->doing = "copying";
+    /* SQLite would fill an empty file that is there. */
+    if (access(path, F_OK) == 0) {
+        return tide_fail(err, TIDE_INVALID, "%s is there already; give another name for the copy",
+                         path);
+    }
+    TIDE_CLEANUP(tide_buf_done) struct tide_buf name = {0};
+    tide_buf_printf(&name, "%s%s", path[0] == '/' ? "" : "./", path);
+    set_query_only(archive, false);
+    tide_status status = tide_archive_run(archive, err, "VACUUM INTO ?1", "t", tide_buf_str(&name));
+    set_query_only(archive, archive->access == TIDE_ARCHIVE_READ);
+    return status;
+}

@@ -1,0 +1,74 @@
+/* Private to this folder: what the files of the writer share. */
+#pragma once
+
+#include "archive/archive_db.h"
+#include "archive/writer.h"
+#include "base/map.h"
+#include "base/thread.h"
+
+#include <pthread.h>
+
+/* A source that this writer has added or resumed. */
+struct tide_archive_open_source {
+    int64_t id;
+    char *label; /* for staggering: labels by rising key, `k=v` joined by byte 1 */
+    bool has_floor;
+    int64_t floor; /* rows up to here were there on resuming */
+    bool is_finalized;
+};
+
+struct tide_archive_series {
+    struct tide_archive_writer *writer;
+    struct tide_archive_open_source *source;
+    tide_str name;
+    struct tide_archive_series_state state;
+    bool is_prune_due; /* sealed rows are still in the live tail, shadowed */
+    /* Of tide_archive_row_times: times given in its present round. */
+    uint64_t round;
+    bool has_planned;
+    int64_t planned;
+};
+
+struct tide_archive_writer {
+    pthread_mutex_t mutex;
+    struct tide_archive *archive;
+    struct tide_archive_writer_options options;
+    struct sqlite3_stmt *insert_row;
+    struct tide_archive_open_source **sources;
+    size_t source_count;
+    struct tide_archive_series **series;
+    size_t series_count;
+    struct tide_map by_name; /* "<source id> <series>" to its handle */
+    uint64_t round;
+    bool has_held_table;
+    bool is_stopped; /* for good, with this error */
+    struct tide_error stopped;
+    int64_t next_beat_us;
+    int64_t next_checkpoint_us;
+    pthread_t keeper;
+    bool has_keeper;
+    _Atomic bool is_closing;
+    struct tide_waker waker;
+};
+
+/** Locks. Fails, not locked, when the writer has stopped for good. */
+tide_status tide_archive_enter(struct tide_archive_writer *writer, const char *doing,
+                               struct tide_error *err);
+
+/** Unlocks and returns `status`; one that cannot pass stops the writer for good. */
+tide_status tide_archive_leave(struct tide_archive_writer *writer, tide_status status,
+                               struct tide_error *err);
+
+/** The open source of that id, or NULL. */
+struct tide_archive_open_source *tide_archive_open_source(const struct tide_archive_writer *writer,
+                                                          int64_t id);
+
+/** For closing. */
+void tide_archive_free_series(struct tide_archive_series *series);
+
+/** Reads again what the live tail of a series holds; what was sealed and was newest stays. */
+tide_status tide_archive_series_refresh(struct tide_archive_series *series, struct tide_error *err);
+
+/** Starts and ends the thread that tends the writer. */
+void tide_archive_keeper_start(struct tide_archive_writer *writer);
+void tide_archive_keeper_stop(struct tide_archive_writer *writer);

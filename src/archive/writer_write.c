@@ -1,0 +1,196 @@
+/* Writing a tick: everything of it, or nothing. */
+#include <inttypes.h>
+#include <sqlite3.h>
+
+#include "archive/writer_state.h"
+#include "base/limits.h"
+
+/* The newest time that rows of a series must be behind. */
+static bool newest_of(const struct tide_archive_series *series, int64_t *ret_ts)
+{
+    const struct tide_archive_open_source *source = series->source;
+    *ret_ts = series->state.newest_ts;
+    if (source->has_floor && (!series->state.has_newest || source->floor > *ret_ts)) {
+        *ret_ts = source->floor;
+        return true;
+    }
+    return series->state.has_newest;
+}
+
+static tide_status plan_row(struct tide_archive_row *row, uint64_t round, struct tide_error *err)
+{
+    struct tide_archive_series *series = row->series;
+    int64_t moved = 0;
+    if (series->round != round) {
+        series->round = round;
+        series->has_planned = newest_of(series, &series->planned);
+    }
+    if (series->has_planned && row->ts <= series->planned) {
+        /* Later by `moved`, and the wall clock is as much less behind: it stays what it was. */
+        if (series->planned == INT64_MAX ||
+            __builtin_sub_overflow(series->planned + 1, row->ts, &moved) ||
+            __builtin_sub_overflow(row->wall_offset, moved, &row->wall_offset)) {
+            return tide_fail(err, TIDE_INVALID,
+                             "%s: the series %.*s has a row at %" PRId64
+                             ", and no later time can be given to the next",
+                             series->writer->archive->path, TIDE_STR_ARG(series->name),
+                             series->planned);
+        }
+        row->ts = series->planned + 1;
+    }
+    series->has_planned = true;
+    series->planned = row->ts;
+    return TIDE_OK;
+}
+
+tide_status tide_archive_row_times(struct tide_archive_row *rows, size_t count,
+                                   struct tide_error *err)
+{
+    if (count == 0) {
+        return TIDE_OK;
+    }
+    uint64_t round = ++rows[0].series->writer->round;
+    for (size_t i = 0; i < count; i++) {
+        TIDE_TRY(plan_row(&rows[i], round, err));
+    }
+    return TIDE_OK;
+}
+
+static tide_status fail_row(const struct tide_archive_row *row, const char *why, int64_t bound,
+                            struct tide_error *err)
+{
+    return tide_fail(err, TIDE_INVALID,
+                     "%s: writing: a row of %.*s has the time %" PRId64 ", %s %" PRId64
+                     "; nothing of the call has been written",
+                     row->series->writer->archive->path, TIDE_STR_ARG(row->series->name), row->ts,
+                     why, bound);
+}
+
+static tide_status check_row(const struct tide_archive_writer *writer,
+                             const struct tide_archive_row *row, struct tide_error *err)
+{
+    const struct tide_archive_series *series = row->series;
+    TIDE_ASSERT(series->writer == writer);
+    if (series->source->is_finalized) {
+        return tide_fail(err, TIDE_INVALID,
+                         "%s: writing: source %" PRId64 " is finalized; resume it to write on",
+                         writer->archive->path, series->source->id);
+    }
+    if (series->state.is_sealed && row->ts <= series->state.sealed_to) {
+        return fail_row(row, "and the series is sealed to", series->state.sealed_to, err);
+    }
+    if (series->source->has_floor && row->ts <= series->source->floor) {
+        return fail_row(row, "and its source was gone on with behind", series->source->floor, err);
+    }
+    if (row->bytes.len > TIDE_ARCHIVE_BLOB_BYTES_MAX - 1024) {
+        return fail_row(row, "and more bytes than fit into a row of", TIDE_ARCHIVE_BLOB_BYTES_MAX,
+                        err);
+    }
+    return TIDE_OK;
+}
+
+static tide_status insert_row(struct tide_archive_writer *writer,
+                              const struct tide_archive_row *row, struct tide_error *err)
+{
+    struct sqlite3_stmt *stmt = writer->insert_row;
+    bool is_row = false;
+    tide_archive_bind(stmt, "itiib", row->series->source->id, row->series->name, row->ts,
+                      row->wall_offset, row->bytes);
+    tide_status status = tide_archive_step(writer->archive, stmt, &is_row, err);
+    int rc = sqlite3_reset(stmt);
+    int code = status == TIDE_OK ? rc : sqlite3_extended_errcode(writer->archive->db);
+    if (status != TIDE_OK &&
+        (code == SQLITE_CONSTRAINT_PRIMARYKEY || code == SQLITE_CONSTRAINT_UNIQUE)) {
+        return fail_row(row, "where the series has a row already:", row->ts, err);
+    }
+    return status;
+}
+
+static tide_status insert_rows(struct tide_archive_writer *writer,
+                               const struct tide_archive_tick *tick, struct tide_error *err)
+{
+    tide_status status = TIDE_OK;
+    for (size_t i = 0; i < tick->row_count && status == TIDE_OK; i++) {
+        status = insert_row(writer, &tick->rows[i], err);
+    }
+    (void)sqlite3_clear_bindings(writer->insert_row); /* what was bound is the caller's */
+    return status;
+}
+
+static tide_status insert_notes(struct tide_archive_writer *writer,
+                                const struct tide_archive_tick *tick, struct tide_error *err)
+{
+    for (size_t i = 0; i < tick->note_count; i++) {
+        const struct tide_archive_note *note = &tick->notes[i];
+        TIDE_ASSERT(note->series->writer == writer);
+        TIDE_TRY(tide_archive_run(
+            writer->archive, err,
+            "INSERT INTO caller_rows (source_id, stream, ts, blob) VALUES (?1, ?2, ?3, ?4)", "itib",
+            note->series->source->id, note->series->name, note->ts, note->bytes));
+    }
+    return TIDE_OK;
+}
+
+static tide_status put_held(struct tide_archive_writer *writer,
+                            const struct tide_archive_tick *tick, struct tide_error *err)
+{
+    if (tick->held_count > 0 && !writer->has_held_table) {
+        TIDE_TRY(tide_archive_run(
+            writer->archive, err,
+            "CREATE TABLE IF NOT EXISTS tidemark_held (source_id INTEGER NOT NULL REFERENCES "
+            "sources(id), name TEXT NOT NULL, bytes BLOB NOT NULL, PRIMARY KEY (source_id, name))",
+            ""));
+    }
+    for (size_t i = 0; i < tick->held_count; i++) {
+        const struct tide_archive_held *held = &tick->held[i];
+        TIDE_TRY(tide_archive_run(
+            writer->archive, err,
+            "INSERT INTO tidemark_held (source_id, name, bytes) VALUES (?1, ?2, ?3) "
+            "ON CONFLICT (source_id, name) DO UPDATE SET bytes = excluded.bytes",
+            "itb", held->source, held->name, held->bytes));
+    }
+    return TIDE_OK;
+}
+
+static void note_row(const struct tide_archive_row *row)
+{
+    struct tide_archive_series_state *state = &row->series->state;
+    if (state->live_rows == 0 || row->ts < state->oldest_live_ts) {
+        state->oldest_live_ts = row->ts;
+    }
+    if (!state->has_newest || row->ts > state->newest_ts) {
+        state->newest_ts = row->ts;
+    }
+    state->has_newest = true;
+    state->live_rows++;
+    state->live_bytes += (int64_t)row->bytes.len;
+}
+
+static tide_status write_tick(struct tide_archive_writer *writer,
+                              const struct tide_archive_tick *tick, struct tide_error *err)
+{
+    if (tick->row_count == 0 && tick->note_count == 0 && tick->held_count == 0) {
+        return TIDE_OK;
+    }
+    for (size_t i = 0; i < tick->row_count; i++) {
+        TIDE_TRY(check_row(writer, &tick->rows[i], err));
+    }
+    TIDE_CLEANUP(tide_archive_rollback) struct tide_archive *open = writer->archive;
+    TIDE_TRY(tide_archive_begin(open, err));
+    TIDE_TRY(insert_rows(writer, tick, err));
+    TIDE_TRY(insert_notes(writer, tick, err));
+    TIDE_TRY(put_held(writer, tick, err));
+    TIDE_TRY(tide_archive_commit(writer->archive, err));
+    writer->has_held_table = writer->has_held_table || tick->held_count > 0;
+    for (size_t i = 0; i < tick->row_count; i++) {
+        note_row(&tick->rows[i]);
+    }
+    return TIDE_OK;
+}
+
+tide_status tide_archive_write(struct tide_archive_writer *writer,
+                               const struct tide_archive_tick *tick, struct tide_error *err)
+{
+    TIDE_TRY(tide_archive_enter(writer, "writing", err));
+    return tide_archive_leave(writer, write_tick(writer, tick, err), err);
+}

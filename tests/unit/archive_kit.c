@@ -1,0 +1,202 @@
+#include "archive_kit.h"
+
+#include "archive/container.h"
+#include "archive/scan.h"
+#include "archive/verify.h"
+
+#include <inttypes.h>
+#include <sqlite3.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+void kit_ok(struct archive_kit *kit, tide_status status)
+{
+    if (status != TIDE_OK) {
+        fail_msg("%s: %s", tide_status_name(status), kit->err.message);
+    }
+}
+
+static void open_writer(struct archive_kit *kit)
+{
+    struct tide_archive_writer_options options = {.encoder = &kit->encoder};
+    kit_ok(kit, tide_archive_writer_open(kit->path, &options, &kit->writer, &kit->err));
+}
+
+void kit_setup(struct archive_kit *kit)
+{
+    *kit = (struct archive_kit){0};
+    /* In memory where that can be: each step syncs. */
+    (void)snprintf(kit->root, sizeof(kit->root), "%s/tide_archive_XXXXXX",
+                   access("/dev/shm", W_OK) == 0 ? "/dev/shm" : "/tmp");
+    assert_non_null(mkdtemp(kit->root));
+    (void)snprintf(kit->path, sizeof(kit->path), "%s/a.tide", kit->root);
+    kit->encoder = plain_encoder(&kit->fault);
+    kit_ok(kit, tide_archive_create(kit->path, &kit->err));
+    open_writer(kit);
+    struct tide_archive_pair labels[] = {{TIDE_STR("table"), TIDE_STR("orders")},
+                                         {TIDE_STR("db"), TIDE_STR("shop")}};
+    struct tide_archive_new_source source = {.labels = {labels, 2}, .clock_anchor_wall_ns = -1000};
+    kit_ok(kit, tide_archive_add_source(kit->writer, &source, &kit->source, &kit->err));
+}
+
+void kit_teardown(struct archive_kit *kit)
+{
+    char command[128];
+    tide_archive_writer_close(kit->writer);
+    (void)snprintf(command, sizeof(command), "rm -rf '%s'", kit->root);
+    assert_int_equal(system(command), 0);
+}
+
+void kit_reopen(struct archive_kit *kit)
+{
+    int64_t anchor = 0;
+    tide_archive_writer_close(kit->writer);
+    kit->writer = NULL;
+    open_writer(kit);
+    kit_ok(kit, tide_archive_resume_anchor(kit->writer, kit->source, 0, &anchor, &kit->err));
+    kit_ok(kit, tide_archive_resume_source(kit->writer, kit->source, anchor, &kit->err));
+}
+
+struct tide_archive_series *kit_series(struct archive_kit *kit, const char *name)
+{
+    struct tide_archive_series *series = NULL;
+    kit_ok(kit, tide_archive_series_open(kit->writer, kit->source, tide_str_from(name), &series,
+                                         &kit->err));
+    return series;
+}
+
+tide_status kit_write(struct archive_kit *kit, const char *series, int64_t first, int64_t last)
+{
+    size_t count = (size_t)(last - first + 1);
+    struct tide_archive_row *rows = calloc(count, sizeof(*rows));
+    char(*texts)[24] = calloc(count, sizeof(*texts));
+    assert_true(rows != NULL && texts != NULL);
+    for (size_t i = 0; i < count; i++) {
+        int64_t ts = first + (int64_t)i;
+        (void)snprintf(texts[i], sizeof(texts[i]), "%" PRId64, ts);
+        rows[i] = (struct tide_archive_row){kit_series(kit, series), ts, 1000 + ts % 7,
+                                            tide_str_from(texts[i])};
+    }
+    struct tide_archive_tick tick = {.rows = rows, .row_count = count};
+    tide_status status = tide_archive_write(kit->writer, &tick, &kit->err);
+    free(rows);
+    free(texts);
+    return status;
+}
+
+tide_status kit_seal(struct archive_kit *kit, const char *series)
+{
+    struct tide_archive_series *one = kit_series(kit, series);
+    struct tide_archive_seal_counts counts;
+    return tide_archive_seal(kit->writer, &one, 1, NULL, &counts, &kit->err);
+}
+
+struct listing {
+    char text[4096];
+    size_t len;
+    bool has_last;
+    int64_t first;
+    int64_t last;
+};
+
+static void end_span(struct listing *listing)
+{
+    char span[64];
+    if (!listing->has_last) {
+        return;
+    }
+    if (listing->first == listing->last) {
+        (void)snprintf(span, sizeof(span), "%" PRId64, listing->first);
+    } else {
+        (void)snprintf(span, sizeof(span), "%" PRId64 "-%" PRId64, listing->first, listing->last);
+    }
+    listing->len +=
+        (size_t)snprintf(listing->text + listing->len, sizeof(listing->text) - listing->len, "%s%s",
+                         listing->len == 0 ? "" : " ", span);
+}
+
+static tide_status list_row(void *context, int64_t ts, tide_str bytes, struct tide_error *err)
+{
+    struct listing *listing = context;
+    int64_t said = 0;
+    if (!tide_str_to_i64(bytes, &said) || said != ts || listing->len > 4000) {
+        return tide_fail(err, TIDE_CORRUPT, "row %" PRId64 " says %.*s", ts, TIDE_STR_ARG(bytes));
+    }
+    if (!listing->has_last || ts != listing->last + 1) {
+        end_span(listing);
+        listing->first = ts;
+    }
+    listing->has_last = true;
+    listing->last = ts;
+    return TIDE_OK;
+}
+
+const char *kit_times(struct archive_kit *kit, const char *series)
+{
+    static struct listing listing;
+    struct tide_archive *archive = NULL;
+    struct tide_archive_range range = {kit->source, tide_str_from(series), INT64_MIN, INT64_MAX};
+    struct tide_archive_row_taker taker = {list_row, &listing};
+    listing = (struct listing){0};
+    kit_ok(kit, tide_archive_open(kit->path, TIDE_ARCHIVE_READ, &archive, &kit->err));
+    kit_ok(kit, tide_archive_rows_read(archive, &range, &kit->encoder, &taker, &kit->err));
+    tide_archive_close(archive);
+    end_span(&listing);
+    return listing.text;
+}
+
+static sqlite3 *plain_open(struct archive_kit *kit)
+{
+    sqlite3 *db = NULL;
+    assert_int_equal(sqlite3_open_v2(kit->path, &db, SQLITE_OPEN_READWRITE, NULL), SQLITE_OK);
+    (void)sqlite3_busy_timeout(db, 2000);
+    return db;
+}
+
+const char *kit_text(struct archive_kit *kit, const char *sql)
+{
+    static char text[4096];
+    sqlite3 *db = plain_open(kit);
+    sqlite3_stmt *stmt = NULL;
+    if (sqlite3_prepare_v2(db, sql, -1, &stmt, NULL) != SQLITE_OK) {
+        fail_msg("%s: %s", sql, sqlite3_errmsg(db));
+    }
+    assert_int_equal(sqlite3_step(stmt), SQLITE_ROW);
+    const char *found = (const char *)sqlite3_column_text(stmt, 0);
+    (void)snprintf(text, sizeof(text), "%s", found == NULL ? "NULL" : found);
+    assert_int_equal(sqlite3_finalize(stmt), SQLITE_OK);
+    assert_int_equal(sqlite3_close(db), SQLITE_OK);
+    return text;
+}
+
+int64_t kit_number(struct archive_kit *kit, const char *sql)
+{
+    return strtoll(kit_text(kit, sql), NULL, 10);
+}
+
+void kit_change(struct archive_kit *kit, const char *sql)
+{
+    char *message = NULL;
+    sqlite3 *db = plain_open(kit);
+    if (sqlite3_exec(db, sql, NULL, NULL, &message) != SQLITE_OK) {
+        fail_msg("%s: %s", sql, message);
+    }
+    assert_int_equal(sqlite3_close(db), SQLITE_OK);
+}
+
+size_t kit_verify(struct archive_kit *kit)
+{
+    struct tide_arena arena = {0};
+    struct tide_archive *archive = NULL;
+    struct tide_archive_findings findings;
+    kit_ok(kit, tide_archive_open(kit->path, TIDE_ARCHIVE_READ, &archive, &kit->err));
+    kit_ok(kit, tide_archive_verify(archive, true, &arena, &findings, &kit->err));
+    for (size_t i = 0; i < findings.count && i < TIDE_ARCHIVE_FINDINGS_MAX; i++) {
+        print_message("%.*s\n", TIDE_STR_ARG(findings.items[i].text));
+    }
+    tide_archive_close(archive);
+    tide_arena_done(&arena);
+    return findings.harmful;
+}

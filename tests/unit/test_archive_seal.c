@@ -1,0 +1,588 @@
+/* Sealing, forgetting, joining and verifying. */
+#include "archive_kit.h"
+
+#include "archive/compact.h"
+#include "archive/container.h"
+#include "archive/scan.h"
+#include "archive/verify.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+static struct archive_kit kit;
+
+static int setup(void **state)
+{
+    (void)state;
+    kit_setup(&kit);
+    return 0;
+}
+
+static int teardown(void **state)
+{
+    (void)state;
+    kit_teardown(&kit);
+    return 0;
+}
+
+static void seal_moves_rows_into_a_segment(void **state)
+{
+    (void)state;
+    kit_ok(&kit, kit_write(&kit, "s", 1, 10));
+    kit_ok(&kit, kit_seal(&kit, "s"));
+    assert_int_equal(kit_number(&kit, "SELECT COUNT(*) FROM wal"), 0);
+    assert_string_equal(kit_text(&kit, "SELECT stream || seq || ' ' || rows || ' ' || first_ts ||"
+                                       " ' ' || last_ts || ' ' || caller_index FROM segments"),
+                        "s0 10 1 10 10");
+    assert_string_equal(kit_times(&kit, "s"), "1-10");
+    kit_ok(&kit, kit_seal(&kit, "s")); /* nothing is left */
+    assert_int_equal(kit_number(&kit, "SELECT COUNT(*) FROM segments"), 1);
+    /* The clock, once, as of the row at the segment's end. */
+    assert_string_equal(
+        kit_text(&kit, "SELECT COUNT(*) || ' ' || ts || ' ' || offset_ns FROM clock_offsets"),
+        "1 10 1003");
+}
+
+static void seal_at_and_below_zero_loses_nothing(void **state)
+{
+    (void)state;
+    kit_ok(&kit, kit_write(&kit, "s", -10, 0));
+    assert_string_equal(kit_times(&kit, "s"), "-10-0");
+    kit_ok(&kit, kit_seal(&kit, "s"));
+    assert_string_equal(kit_times(&kit, "s"), "-10-0");
+    kit_ok(&kit, kit_write(&kit, "s", 1, 2));
+    assert_string_equal(kit_times(&kit, "s"), "-10-2");
+    kit_ok(&kit, kit_write(&kit, "least", INT64_MIN, INT64_MIN));
+    kit_ok(&kit, kit_seal(&kit, "least"));
+    kit_ok(&kit, kit_write(&kit, "least", INT64_MIN + 1, INT64_MIN + 1));
+    kit_reopen(&kit);
+    assert_string_equal(kit_times(&kit, "least"), "-9223372036854775808--9223372036854775807");
+}
+
+static void seal_at_the_end_of_time_leaves_no_live_row(void **state)
+{
+    (void)state;
+    struct tide_archive_series_info info;
+    struct tide_archive *archive = NULL;
+    struct tide_archive_row row = {kit_series(&kit, "s"), INT64_MAX, 0,
+                                   TIDE_STR("9223372036854775807")};
+    struct tide_archive_tick tick = {.rows = &row, .row_count = 1};
+    kit_ok(&kit, tide_archive_write(kit.writer, &tick, &kit.err));
+    kit_ok(&kit, kit_seal(&kit, "s"));
+    assert_string_equal(kit_times(&kit, "s"), "9223372036854775807");
+    kit_ok(&kit, tide_archive_open(kit.path, TIDE_ARCHIVE_READ, &archive, &kit.err));
+    kit_ok(&kit, tide_archive_series_read(archive, kit.source, TIDE_STR("s"), &info, &kit.err));
+    assert_int_equal(info.live_rows, 0);
+    tide_archive_close(archive);
+    assert_int_equal(kit_write(&kit, "s", 5, 5), TIDE_INVALID);
+    assert_int_equal(kit_write(&kit, "t", 5, 5), TIDE_OK);
+}
+
+static void seal_takes_as_many_rows_as_a_segment_should_have(void **state)
+{
+    (void)state;
+    struct tide_archive_series *series = kit_series(&kit, "s");
+    struct tide_archive_seal_policy policy = {.rows_max = 4, .bytes_max = INT64_MAX};
+    struct tide_archive_seal_counts counts;
+    struct tide_archive_series_state found;
+    kit_ok(&kit, kit_write(&kit, "s", 1, 10));
+    kit_ok(&kit, tide_archive_seal(kit.writer, &series, 1, &policy, &counts, &kit.err));
+    assert_int_equal(counts.rows, 4);
+    policy = (struct tide_archive_seal_policy){.rows_max = INT64_MAX, .bytes_max = 3};
+    kit_ok(&kit, tide_archive_seal(kit.writer, &series, 1, &policy, &counts, &kit.err));
+    assert_int_equal(counts.rows, 3);
+    tide_archive_series_state(series, &found);
+    assert_int_equal(found.sealed_to, 7);
+    assert_int_equal(found.live_rows, 3);
+    assert_int_equal(found.live_bytes, 4);
+    assert_int_equal(found.oldest_live_ts, 8);
+    assert_string_equal(kit_times(&kit, "s"), "1-10");
+    assert_string_equal(kit_text(&kit, "SELECT group_concat(ts) FROM wal"), "8,9,10");
+}
+
+static void seal_keeps_live_what_the_encoder_left_at_the_end(void **state)
+{
+    (void)state;
+    kit.fault.rows_max = 6;
+    kit_ok(&kit, kit_write(&kit, "s", 1, 10));
+    kit_ok(&kit, kit_seal(&kit, "s"));
+    assert_int_equal(kit_number(&kit, "SELECT last_ts FROM segments"), 6);
+    assert_int_equal(kit_number(&kit, "SELECT COUNT(*) FROM wal"), 4);
+    assert_string_equal(kit_times(&kit, "s"), "1-10");
+    kit_ok(&kit, kit_seal(&kit, "s"));
+    assert_string_equal(kit_times(&kit, "s"), "1-10");
+}
+
+static void seal_of_a_segment_that_lacks_rows_is_refused(void **state)
+{
+    (void)state;
+    static const struct plain_encoder_fault faults[] = {{.does_skip_first = true},
+                                                        {.does_skip_middle = true},
+                                                        {.does_overstate = true},
+                                                        {.does_fail = true}};
+    kit_ok(&kit, kit_write(&kit, "s", 1, 10));
+    for (size_t i = 0; i < sizeof(faults) / sizeof(faults[0]); i++) {
+        kit.fault = faults[i];
+        assert_int_equal(kit_seal(&kit, "s"), TIDE_INVALID);
+        assert_int_equal(kit_number(&kit, "SELECT COUNT(*) FROM segments"), 0);
+        assert_string_equal(kit_times(&kit, "s"), "1-10");
+    }
+    kit.fault = (struct plain_encoder_fault){.does_take_none = true};
+    kit_ok(&kit, kit_seal(&kit, "s"));
+    assert_string_equal(kit_times(&kit, "s"), "1-10");
+    kit.fault = (struct plain_encoder_fault){0};
+    kit_ok(&kit, kit_seal(&kit, "s")); /* the writer lives on */
+    assert_string_equal(kit_times(&kit, "s"), "1-10");
+}
+
+static void seal_of_several_is_one_transaction_with_one_clock(void **state)
+{
+    (void)state;
+    struct tide_archive_seal_counts counts;
+    kit_ok(&kit, kit_write(&kit, "a", 1, 20));
+    kit_ok(&kit, kit_write(&kit, "b", 1, 30));
+    kit_ok(&kit, kit_write(&kit, "c", 1, 30));
+    struct tide_archive_row odd = {kit_series(&kit, "c"), 31, 5, TIDE_STR("31")};
+    struct tide_archive_row even = {kit_series(&kit, "b"), 31, 6, TIDE_STR("31")};
+    struct tide_archive_tick tick = {.rows = &odd, .row_count = 1};
+    kit_ok(&kit, tide_archive_write(kit.writer, &tick, &kit.err));
+    tick.rows = &even;
+    kit_ok(&kit, tide_archive_write(kit.writer, &tick, &kit.err));
+    struct tide_archive_series *all[] = {kit_series(&kit, "c"), kit_series(&kit, "b"),
+                                         kit_series(&kit, "a"), kit_series(&kit, "none")};
+    kit_ok(&kit, tide_archive_seal(kit.writer, all, 4, NULL, &counts, &kit.err));
+    assert_int_equal(counts.segments, 3);
+    assert_int_equal(counts.rows, 20 + 31 + 31);
+    /* The newest end, and of two the series that comes later. */
+    assert_string_equal(kit_text(&kit, "SELECT group_concat(ts || ' ' || offset_ns) FROM "
+                                       "clock_offsets"),
+                        "31 6");
+    assert_int_equal(kit_number(&kit, "SELECT COUNT(*) FROM segments WHERE stream = 'none'"), 0);
+    all[1] = all[0];
+    assert_int_equal(tide_archive_seal(kit.writer, all, 2, NULL, &counts, &kit.err), TIDE_INVALID);
+}
+
+static void seal_after_reopening_goes_on_counting(void **state)
+{
+    (void)state;
+    kit_ok(&kit, kit_write(&kit, "s", 1, 3));
+    kit_ok(&kit, kit_seal(&kit, "s"));
+    kit_ok(&kit, kit_write(&kit, "s", 4, 6));
+    kit_reopen(&kit);
+    struct tide_archive_series_state found;
+    tide_archive_series_state(kit_series(&kit, "s"), &found);
+    assert_true(found.is_sealed && found.has_newest);
+    assert_int_equal(found.sealed_to, 3);
+    assert_int_equal(found.newest_ts, 6);
+    assert_int_equal(found.next_seq, 1);
+    assert_int_equal(found.live_rows, 3);
+    kit_ok(&kit, kit_seal(&kit, "s"));
+    assert_string_equal(kit_text(&kit, "SELECT group_concat(seq) FROM segments"), "0,1");
+    assert_string_equal(kit_times(&kit, "s"), "1-6");
+}
+
+/* As a kill between sealing and pruning leaves it. */
+static void shadow_rows(void)
+{
+    tide_archive_writer_close(kit.writer);
+    kit.writer = NULL;
+    kit_change(&kit, "INSERT INTO wal SELECT source_id, stream, 2, 0, x'ff' FROM segments");
+}
+
+static void shadowed_rows_are_neither_read_nor_kept(void **state)
+{
+    (void)state;
+    struct tide_archive *archive = NULL;
+    struct tide_arena arena = {0};
+    struct tide_archive_findings found;
+    kit_ok(&kit, kit_write(&kit, "s", 1, 3));
+    kit_ok(&kit, kit_seal(&kit, "s"));
+    kit_ok(&kit, kit_write(&kit, "s", 4, 5));
+    shadow_rows();
+    assert_string_equal(kit_times(&kit, "s"), "1-5");
+    kit_ok(&kit, tide_archive_open(kit.path, TIDE_ARCHIVE_READ, &archive, &kit.err));
+    kit_ok(&kit, tide_archive_verify(archive, false, &arena, &found, &kit.err));
+    assert_int_equal(found.count, 1);
+    assert_int_equal(found.harmful, 0);
+    assert_true(found.items[0].is_harmless);
+    struct tide_archive_series_info info;
+    kit_ok(&kit, tide_archive_series_read(archive, kit.source, TIDE_STR("s"), &info, &kit.err));
+    assert_int_equal(info.live_rows, 2);
+    tide_archive_close(archive);
+    tide_arena_done(&arena);
+    kit_reopen(&kit);
+    assert_string_equal(kit_text(&kit, "SELECT group_concat(ts) FROM wal"), "4,5");
+}
+
+static tide_status forget(int64_t cutoff, struct tide_archive_retained *ret_retained)
+{
+    struct tide_archive_retention retention = {.source = kit.source, .cutoff_ts = cutoff};
+    return tide_archive_writer_retain(kit.writer, &retention, ret_retained, &kit.err);
+}
+
+static void note_at(const char *series, int64_t ts)
+{
+    struct tide_archive_note note = {kit_series(&kit, series), ts, TIDE_STR("note")};
+    struct tide_archive_tick tick = {.notes = &note, .note_count = 1};
+    kit_ok(&kit, tide_archive_write(kit.writer, &tick, &kit.err));
+}
+
+static void retention_keeps_a_segment_across_the_cutoff_whole(void **state)
+{
+    (void)state;
+    struct tide_archive_retained retained;
+    for (int64_t i = 0; i < 4; i++) {
+        kit_ok(&kit, kit_write(&kit, "s", i * 10 + 1, i * 10 + 10));
+        if (i < 3) {
+            kit_ok(&kit, kit_seal(&kit, "s"));
+        }
+        note_at("s", i * 10 + 1);
+    }
+    kit_ok(&kit, forget(15, &retained));
+    assert_int_equal(retained.segments, 1);
+    assert_int_equal(retained.wal_rows, 0);
+    assert_int_equal(retained.live_rows, 0);
+    assert_int_equal(retained.caller_rows, 2);
+    assert_string_equal(kit_times(&kit, "s"), "11-40");
+    assert_string_equal(kit_text(&kit, "SELECT group_concat(ts) FROM clock_offsets"), "20,30");
+    kit_ok(&kit, forget(20, &retained)); /* a row at the cutoff stays */
+    assert_int_equal(retained.segments, 0);
+    kit_ok(&kit, forget(36, &retained));
+    assert_int_equal(retained.segments, 2);
+    assert_int_equal(retained.wal_rows, 5);
+    assert_int_equal(retained.live_rows, 5); /* really lost: forgotten before it was sealed */
+    assert_string_equal(kit_times(&kit, "s"), "36-40");
+    struct tide_archive_series_state found;
+    tide_archive_series_state(kit_series(&kit, "s"), &found);
+    assert_int_equal(found.live_rows, 5);
+    assert_int_equal(found.oldest_live_ts, 36);
+    assert_int_equal(found.next_seq, 3);
+    assert_int_equal(kit_verify(&kit), 0);
+}
+
+static void retention_does_not_bring_shadowed_rows_back(void **state)
+{
+    (void)state;
+    struct tide_archive_retention retention = {.source = kit.source, .cutoff_ts = 4};
+    struct tide_archive_retained retained;
+    struct tide_archive *archive = NULL;
+    kit_ok(&kit, kit_write(&kit, "s", 1, 3));
+    kit_ok(&kit, kit_seal(&kit, "s"));
+    kit_ok(&kit, kit_write(&kit, "s", 5, 5));
+    shadow_rows();
+    kit_ok(&kit, tide_archive_open(kit.path, TIDE_ARCHIVE_EDIT, &archive, &kit.err));
+    kit_ok(&kit, tide_archive_retain_in(archive, &retention, &retained, &kit.err));
+    tide_archive_close(archive);
+    assert_int_equal(retained.wal_rows, 1);
+    assert_int_equal(retained.live_rows, 0);
+    assert_string_equal(kit_times(&kit, "s"), "5");
+}
+
+static void retention_never_lets_rows_come_behind_what_was_there(void **state)
+{
+    (void)state;
+    struct tide_archive_retained retained;
+    kit_ok(&kit, kit_write(&kit, "s", 1, 3));
+    kit_ok(&kit, kit_seal(&kit, "s"));
+    kit_ok(&kit, forget(100, &retained));
+    assert_string_equal(kit_times(&kit, "s"), "");
+    assert_int_equal(kit_write(&kit, "s", 3, 3), TIDE_INVALID);
+    kit_ok(&kit, kit_write(&kit, "s", 4, 6));
+    kit_ok(&kit, kit_seal(&kit, "s"));
+    assert_int_equal(kit_number(&kit, "SELECT seq FROM segments"), 1); /* a gap is normal */
+    assert_string_equal(kit_times(&kit, "s"), "4-6");
+}
+
+static bool is_not_kept(void *context, tide_str series)
+{
+    (void)context;
+    return !tide_str_equal(series, TIDE_STR("kept"));
+}
+
+static int64_t keep_from(void *context, tide_str series, bool has_rows, int64_t oldest_ts)
+{
+    struct tide_archive_retained *calls = context; /* counts, in fields of its choice */
+    calls->segments += has_rows;
+    calls->wal_rows += has_rows ? oldest_ts : 0;
+    return tide_str_equal(series, TIDE_STR("all")) ? INT64_MIN : 15;
+}
+
+static void retention_of_some_series_asks_for_the_floor_of_each(void **state)
+{
+    (void)state;
+    static const char *const names[] = {"kept", "all", "some", "only notes"};
+    struct tide_archive_retained calls = {0};
+    struct tide_archive_retained retained;
+    for (size_t i = 0; i < 4; i++) {
+        if (i < 3) {
+            kit_ok(&kit, kit_write(&kit, names[i], 1, 30));
+        }
+        for (int64_t ts = 10; ts <= 30; ts += 10) {
+            note_at(names[i], ts);
+        }
+    }
+    kit_ok(&kit, kit_seal(&kit, "kept"));
+    struct tide_archive_retention retention = {.source = kit.source,
+                                               .cutoff_ts = 25,
+                                               .is_removed = is_not_kept,
+                                               .keep_from = keep_from,
+                                               .context = &calls};
+    kit_ok(&kit, tide_archive_writer_retain(kit.writer, &retention, &retained, &kit.err));
+    assert_string_equal(kit_times(&kit, "kept"), "1-30");
+    assert_string_equal(kit_times(&kit, "all"), "25-30");
+    assert_string_equal(kit_times(&kit, "some"), "25-30");
+    assert_int_equal(retained.live_rows, 48);
+    assert_int_equal(retained.caller_rows, 2); /* before 15, of two series */
+    assert_int_equal(calls.segments, 2);       /* asked after the rows have gone */
+    assert_int_equal(calls.wal_rows, 50);
+    assert_int_equal(kit_number(&kit, "SELECT COUNT(*) FROM caller_rows"), 10);
+    /* Offsets stay as long as the oldest row of the source needs them. */
+    assert_string_equal(kit_text(&kit, "SELECT group_concat(ts) FROM clock_offsets"), "30");
+}
+
+static void compaction_joins_runs_up_to_the_target(void **state)
+{
+    (void)state;
+    int64_t merged = 0;
+    static const int64_t sizes[] = {10, 10, 10, 50, 5, 5, 60, 1};
+    int64_t ts = 1;
+    for (size_t i = 0; i < sizeof(sizes) / sizeof(sizes[0]); i++) {
+        kit_ok(&kit, kit_write(&kit, "s", ts, ts + sizes[i] - 1));
+        kit_ok(&kit, kit_seal(&kit, "s"));
+        ts += sizes[i];
+    }
+    kit_ok(&kit, kit_write(&kit, "s", ts, ts + 2));
+    kit_ok(&kit, tide_archive_writer_compact(kit.writer, kit.source, TIDE_STR("s"), 60, &merged,
+                                             &kit.err));
+    assert_string_equal(kit_text(&kit, "SELECT group_concat(seq || ':' || rows) FROM (SELECT * "
+                                       "FROM segments ORDER BY seq)"),
+                        "0:30,3:60,6:60,7:1");
+    assert_int_equal(merged, 6);
+    assert_int_equal(
+        kit_number(&kit, "SELECT COUNT(*) FROM segments WHERE caller_index IS NOT NULL"), 2);
+    assert_string_equal(kit_times(&kit, "s"), "1-154");
+    assert_int_equal(kit_verify(&kit), 0);
+    assert_int_equal(kit_number(&kit, "PRAGMA freelist_count"), 0);
+    kit_ok(&kit, kit_write(&kit, "s", ts + 3, ts + 3));
+    kit_ok(&kit, kit_seal(&kit, "s"));
+    assert_int_equal(kit_number(&kit, "SELECT MAX(seq) FROM segments"), 8);
+    kit_ok(&kit, tide_archive_writer_compact(kit.writer, kit.source, TIDE_STR("none"), 60, &merged,
+                                             &kit.err));
+    assert_int_equal(merged, 0);
+}
+
+static void compaction_without_a_way_to_join_is_refused(void **state)
+{
+    (void)state;
+    int64_t merged = 0;
+    kit.encoder.merge = NULL;
+    assert_int_equal(
+        tide_archive_writer_compact(kit.writer, kit.source, TIDE_STR("s"), 60, &merged, &kit.err),
+        TIDE_INVALID);
+}
+
+static tide_status merge_badly(void *context, tide_str series,
+                               const struct tide_archive_segment *segments, size_t count,
+                               struct tide_archive_draft *ret_draft, struct tide_error *err)
+{
+    (void)context;
+    (void)series;
+    (void)err;
+    tide_buf_append_str(&ret_draft->bytes, segments[0].bytes);
+    ret_draft->rows = segments[0].rows;
+    ret_draft->first_ts = segments[0].first_ts;
+    ret_draft->last_ts = segments[count - 1].last_ts;
+    return TIDE_OK;
+}
+
+static void compaction_that_lacks_rows_changes_nothing(void **state)
+{
+    (void)state;
+    int64_t merged = 0;
+    kit.encoder.merge = merge_badly;
+    kit_ok(&kit, kit_write(&kit, "s", 1, 3));
+    kit_ok(&kit, kit_seal(&kit, "s"));
+    kit_ok(&kit, kit_write(&kit, "s", 4, 6));
+    kit_ok(&kit, kit_seal(&kit, "s"));
+    assert_int_equal(
+        tide_archive_writer_compact(kit.writer, kit.source, TIDE_STR("s"), 60, &merged, &kit.err),
+        TIDE_INVALID);
+    assert_int_equal(kit_number(&kit, "SELECT COUNT(*) FROM segments"), 2);
+    assert_string_equal(kit_times(&kit, "s"), "1-6");
+    kit_ok(&kit, kit_write(&kit, "s", 7, 7));
+}
+
+static tide_status count_one(void *context, int64_t ts, tide_str bytes, struct tide_error *err)
+{
+    (void)ts;
+    (void)bytes;
+    (void)err;
+    (*(size_t *)context)++;
+    return TIDE_OK;
+}
+
+static size_t count_row(struct tide_archive *archive, int64_t start, int64_t end)
+{
+    size_t count = 0;
+    struct tide_archive_range range = {kit.source, TIDE_STR("s"), start, end};
+    struct tide_archive_row_taker taker = {count_one, &count};
+    kit_ok(&kit, tide_archive_rows_read(archive, &range, &kit.encoder, &taker, &kit.err));
+    return count;
+}
+
+static void scan_of_a_range_gives_its_rows_alone(void **state)
+{
+    (void)state;
+    struct tide_archive *archive = NULL;
+    for (int64_t i = 0; i < 4; i++) {
+        kit_ok(&kit, kit_write(&kit, "s", i * 10 + 1, i * 10 + 10));
+        if (i < 3) {
+            kit_ok(&kit, kit_seal(&kit, "s"));
+        }
+    }
+    kit_ok(&kit, tide_archive_open(kit.path, TIDE_ARCHIVE_READ, &archive, &kit.err));
+    for (int64_t start = -1; start <= 42; start++) {
+        for (int64_t end = -1; end <= 42; end++) {
+            int64_t from = start < 1 ? 1 : start;
+            int64_t to = end > 40 ? 40 : end;
+            size_t want = to < from ? 0 : (size_t)(to - from + 1);
+            assert_int_equal(count_row(archive, start, end), want);
+        }
+    }
+    tide_archive_close(archive);
+}
+
+static void scan_gives_long_live_tails_in_parts(void **state)
+{
+    (void)state;
+    struct tide_archive *archive = NULL;
+    struct tide_archive_scan *scan = NULL;
+    struct tide_archive_part part;
+    struct tide_archive_range range = {kit.source, TIDE_STR("s"), INT64_MIN, INT64_MAX};
+    kit_ok(&kit, kit_write(&kit, "s", 1, 2500));
+    kit_ok(&kit, tide_archive_open(kit.path, TIDE_ARCHIVE_READ, &archive, &kit.err));
+    kit_ok(&kit, tide_archive_scan_open(archive, &range, &scan, &kit.err));
+    size_t count = 0;
+    unsigned parts = 0;
+    while (tide_archive_scan_next(scan, &part, &kit.err) == TIDE_OK) {
+        assert_true(part.is_live);
+        count += part.row_count;
+        parts++;
+    }
+    assert_int_equal(tide_archive_scan_next(scan, &part, &kit.err), TIDE_END);
+    assert_int_equal(count, 2500);
+    assert_int_equal(parts, 3);
+    tide_archive_scan_close(scan);
+    assert_int_equal(count_row(archive, INT64_MIN, INT64_MAX), 2500);
+    tide_archive_close(archive);
+}
+
+static void scan_of_a_segment_that_lies_is_corrupt(void **state)
+{
+    (void)state;
+    static const char *const lies[] = {
+        "UPDATE segments SET rows = 4",
+        "UPDATE segments SET first_ts = 2",
+        "UPDATE segments SET last_ts = 2",
+        "UPDATE segments SET bytes = x''",
+        "UPDATE segments SET bytes = substr(bytes, 1, 20)",
+        "UPDATE segments SET rows = 'many'",
+        "UPDATE segments SET rows = -1",
+        "UPDATE segments SET bytes = bytes || substr(bytes, 6)",
+    };
+    kit_ok(&kit, kit_write(&kit, "s", 1, 3));
+    kit_ok(&kit, kit_seal(&kit, "s"));
+    tide_archive_writer_close(kit.writer);
+    kit.writer = NULL;
+    kit_change(&kit, "CREATE TABLE kept AS SELECT * FROM segments");
+    for (size_t i = 0; i < sizeof(lies) / sizeof(lies[0]); i++) {
+        struct tide_archive *archive = NULL;
+        size_t count = 0;
+        struct tide_archive_range range = {kit.source, TIDE_STR("s"), INT64_MIN, INT64_MAX};
+        struct tide_archive_row_taker taker = {count_one, &count};
+        kit_change(&kit, lies[i]);
+        kit_ok(&kit, tide_archive_open(kit.path, TIDE_ARCHIVE_READ, &archive, &kit.err));
+        assert_int_equal(tide_archive_rows_read(archive, &range, &kit.encoder, &taker, &kit.err),
+                         TIDE_CORRUPT);
+        tide_archive_close(archive);
+        kit_change(&kit, "DELETE FROM segments; INSERT INTO segments SELECT * FROM kept");
+    }
+    assert_string_equal(kit_times(&kit, "s"), "1-3");
+}
+
+static void verify_finds_what_breaks_a_rule(void **state)
+{
+    (void)state;
+    static const char *const damages[] = {
+        "UPDATE segments SET first_ts = 9, last_ts = 8 WHERE seq = 1",
+        "UPDATE segments SET rows = 0 WHERE seq = 1",
+        "UPDATE segments SET rows = 'x' WHERE seq = 1",
+        "UPDATE segments SET first_ts = 2 WHERE seq = 1",
+        "UPDATE sources SET labels = '[]'",
+        "UPDATE sources SET metadata = '{\"a\":1}'",
+        "PRAGMA foreign_keys = OFF; DELETE FROM sources",
+        "PRAGMA foreign_keys = OFF; INSERT INTO caller_rows VALUES (9, 's', 1, x'')",
+        "UPDATE wal SET wall_offset = 'x'",
+        "PRAGMA writable_schema = ON; DELETE FROM sqlite_schema WHERE name = 'segments_by_time'",
+    };
+    char command[4 * KIT_PATH_MAX + 64];
+    kit_ok(&kit, kit_write(&kit, "s", 1, 3));
+    kit_ok(&kit, kit_seal(&kit, "s"));
+    kit_ok(&kit, kit_write(&kit, "s", 4, 6));
+    kit_ok(&kit, kit_seal(&kit, "s"));
+    kit_ok(&kit, kit_write(&kit, "s", 7, 8));
+    tide_archive_writer_close(kit.writer);
+    kit.writer = NULL;
+    assert_int_equal(kit_verify(&kit), 0);
+    (void)snprintf(command, sizeof(command), "cp '%s' '%s.kept'", kit.path, kit.path);
+    assert_int_equal(system(command), 0);
+    for (size_t i = 0; i < sizeof(damages) / sizeof(damages[0]); i++) {
+        kit_change(&kit, damages[i]);
+        if (kit_verify(&kit) == 0) {
+            fail_msg("not found: %s", damages[i]);
+        }
+        (void)snprintf(command, sizeof(command), "rm -f '%s-wal' '%s-shm'; cp '%s.kept' '%s'",
+                       kit.path, kit.path, kit.path, kit.path);
+        assert_int_equal(system(command), 0);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup_teardown(seal_moves_rows_into_a_segment, setup, teardown),
+        cmocka_unit_test_setup_teardown(seal_at_and_below_zero_loses_nothing, setup, teardown),
+        cmocka_unit_test_setup_teardown(seal_at_the_end_of_time_leaves_no_live_row, setup,
+                                        teardown),
+        cmocka_unit_test_setup_teardown(seal_takes_as_many_rows_as_a_segment_should_have, setup,
+                                        teardown),
+        cmocka_unit_test_setup_teardown(seal_keeps_live_what_the_encoder_left_at_the_end, setup,
+                                        teardown),
+        cmocka_unit_test_setup_teardown(seal_of_a_segment_that_lacks_rows_is_refused, setup,
+                                        teardown),
+        cmocka_unit_test_setup_teardown(seal_of_several_is_one_transaction_with_one_clock, setup,
+                                        teardown),
+        cmocka_unit_test_setup_teardown(seal_after_reopening_goes_on_counting, setup, teardown),
+        cmocka_unit_test_setup_teardown(shadowed_rows_are_neither_read_nor_kept, setup, teardown),
+        cmocka_unit_test_setup_teardown(retention_keeps_a_segment_across_the_cutoff_whole, setup,
+                                        teardown),
+        cmocka_unit_test_setup_teardown(retention_does_not_bring_shadowed_rows_back, setup,
+                                        teardown),
+        cmocka_unit_test_setup_teardown(retention_never_lets_rows_come_behind_what_was_there, setup,
+                                        teardown),
+        cmocka_unit_test_setup_teardown(retention_of_some_series_asks_for_the_floor_of_each, setup,
+                                        teardown),
+        cmocka_unit_test_setup_teardown(compaction_joins_runs_up_to_the_target, setup, teardown),
+        cmocka_unit_test_setup_teardown(compaction_without_a_way_to_join_is_refused, setup,
+                                        teardown),
+        cmocka_unit_test_setup_teardown(compaction_that_lacks_rows_changes_nothing, setup,
+                                        teardown),
+        cmocka_unit_test_setup_teardown(scan_of_a_range_gives_its_rows_alone, setup, teardown),
+        cmocka_unit_test_setup_teardown(scan_gives_long_live_tails_in_parts, setup, teardown),
+        cmocka_unit_test_setup_teardown(scan_of_a_segment_that_lies_is_corrupt, setup, teardown),
+        cmocka_unit_test_setup_teardown(verify_finds_what_breaks_a_rule, setup, teardown),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
