@@ -11,7 +11,7 @@ import time
 import pytest
 from support.process import soak
 from support.trouble import (MIB, check_equal, ends, execute, last_words, make_numbers,
-                             one_sentence, wait_for)
+                             wait_for)
 
 FOLLOW = ["copy", "sqlite:a.db", "file:out.ndjson", "--follow"]
 STOPS = [signal.SIGINT, signal.SIGTERM, signal.SIGHUP]

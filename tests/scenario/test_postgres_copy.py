@@ -138,7 +138,7 @@ def finish(run, pg, out, arguments):
 
 
 @pytest.mark.parametrize("version,kills", [("installed", (10, 100)), ("newest", (3, 30))])
-def test_copy_killed_at_random_beside_writers_ends_equal(request, run, start, database_of, out, rng,
+def test_trap_b8_copy_killed_at_random_beside_writers_ends_equal(request, run, start, database_of, out, rng,
                                                          version, kills):
     server = request.getfixturevalue(f"{version}_server")
     pg = database_of(server)
@@ -198,7 +198,7 @@ class Accidents:
         self.proxy.go_on()
 
 
-def test_copy_outlives_accidents_of_the_server_beside_writers(run, start, server, pg, out, rng,
+def test_trap_b9_copy_outlives_accidents_of_the_server_beside_writers(run, start, server, pg, out, rng,
                                                               proxy_to):
     pg_writers.make_tables(pg.session())
     proxy = proxy_to(server)
@@ -227,7 +227,7 @@ def wide_table(pg, rows=3000):
              f"INSERT INTO t SELECT i, repeat(md5(i::text), 10) FROM generate_series(1, {rows}) i")
 
 
-def test_connection_cut_in_the_middle_of_a_chunk_is_no_end(run, start, pg, out, proxy_to):
+def test_trap_a3_connection_cut_in_the_middle_of_a_chunk_is_no_end(run, start, pg, out, proxy_to):
     """A short read is not the end of a table, wherever it is cut."""
     wide_table(pg)
     proxy = proxy_to(pg.server)
@@ -242,7 +242,7 @@ def test_connection_cut_in_the_middle_of_a_chunk_is_no_end(run, start, pg, out, 
         == 3000
 
 
-def test_statement_stopped_in_the_middle_of_a_chunk_is_no_end(start, pg, out, proxy_to):
+def test_trap_a3_statement_stopped_in_the_middle_of_a_chunk_is_no_end(start, pg, out, proxy_to):
     wide_table(pg)
     proxy = proxy_to(pg.server)
     proxy.slow(300000)
@@ -277,7 +277,7 @@ def test_copy_follows_until_it_is_stopped_and_goes_on_later(run, start, any_pg, 
     leaves_nothing(any_pg)
 
 
-def test_changes_of_one_transaction_are_whole_across_a_kill(start, run, pg, out, rng):
+def test_trap_b7_changes_of_one_transaction_are_whole_across_a_kill(start, run, pg, out, rng):
     """One transaction of many batches; killed while it is delivered."""
     pg.query("CREATE TABLE t (id int PRIMARY KEY, v text); INSERT INTO t VALUES (0, 'first')")
     arguments = ["copy", pg.url(), "file:out.ndjson", "--state", "state", "--follow"]
@@ -298,7 +298,7 @@ def test_changes_of_one_transaction_are_whole_across_a_kill(start, run, pg, out,
     assert set(indexes) == set(range(rows))
 
 
-def test_two_transactions_that_overlap_come_in_commit_order(start, pg, out, rng):
+def test_trap_b4_two_transactions_that_overlap_come_in_commit_order(start, pg, out, rng):
     pg.query("CREATE TABLE t (id int PRIMARY KEY, v int)")
     arguments = ["copy", pg.url(), "file:out.ndjson", "--state", "state", "--follow"]
     process = start(*arguments)
@@ -321,7 +321,7 @@ def test_two_transactions_that_overlap_come_in_commit_order(start, pg, out, rng)
     assert len(list(tables.rows(f"{pg.name}.public.t"))) == 4 * soak(10, 200)
 
 
-def test_large_transaction_in_bounded_memory(start, pg, out):
+def test_trap_i1_large_transaction_in_bounded_memory(start, pg, out):
     rows = soak(80000, 2000000)
     pg.query(f"CREATE TABLE t (id int PRIMARY KEY, v text); INSERT INTO t SELECT i, repeat('x', 200)"
              f" FROM generate_series(1, {rows}) i")
@@ -580,7 +580,7 @@ def test_slot_dropped_stops_the_next_start(start, run, pg, out):
     assert result.code not in (0, 1) and slot in result.err
 
 
-def test_slot_made_anew_stops_the_next_start(start, run, pg, out):
+def test_trap_b6_slot_made_anew_stops_the_next_start(start, run, pg, out):
     """Writes between are in no slot: going on would lose them without a word."""
     arguments = followed(start, pg, out)
     slot, = pg.server.slots(pg.name)

@@ -81,7 +81,7 @@ def test_changes_of_a_transaction_have_its_place_and_their_numbers(follow, pg, o
     pg_tables.check(pg, out)
 
 
-def test_what_is_rolled_back_never_comes(follow, pg, out):
+def test_trap_i3_what_is_rolled_back_never_comes(follow, pg, out):
     """Also what a savepoint takes back, and what is sent out of the server's memory early."""
     plain_table(pg)
     process = follow()
@@ -239,7 +239,7 @@ def test_slot_dropped_while_following_stops_with_the_reason(follow, pg, out):
     assert f"replication slot {slot} is gone" in result.err and "start anew" in result.err
 
 
-def test_slot_made_anew_while_following_stops_with_the_reason(follow, pg, out):
+def test_trap_b6_slot_made_anew_while_following_stops_with_the_reason(follow, pg, out):
     plain_table(pg)
     process = follow()
     slot, = pg.server.slots(pg.name)
@@ -421,7 +421,7 @@ def os_times(pid):
     return [int(value) / os.sysconf("SC_CLK_TCK") for value in fields[11:13]]
 
 
-def test_a_million_rows_in_one_transaction_in_bounded_memory(follow, pg, out):
+def test_trap_i1_a_million_rows_in_one_transaction_in_bounded_memory(follow, pg, out):
     plain_table(pg)
     process = follow(memory=96 * MIB)
     rows = soak(200000, 1000000)

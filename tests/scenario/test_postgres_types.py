@@ -181,7 +181,7 @@ def lines(path, kind):
 
 
 @pytest.mark.parametrize("identity", ["DEFAULT", "FULL"])
-def test_every_type_has_the_same_bytes_in_snapshot_and_stream(start, any_pg, tmp_path, identity):
+def test_trap_a7_every_type_has_the_same_bytes_in_snapshot_and_stream(start, any_pg, tmp_path, identity):
     pg, out = any_pg, tmp_path / "out.ndjson"
     session = pg.session(xmloption="content")
     session.query(SCHEMA)

@@ -7,6 +7,7 @@
 """
 
 import contextlib
+import json
 import os
 import pathlib
 import sqlite3
@@ -172,3 +173,16 @@ def one_sentence(result, code, *words):
     said = last_words(result.check(code))
     for word in words:
         assert word in said, said
+
+
+def count(path, text):
+    """How often bytes are in a file, which need not be there yet."""
+    return path.read_bytes().count(text) if path.exists() else 0
+
+
+def frames_of(path, kind, store=None):
+    """The frames of a kind, of all stores or one; a last line without its end is none."""
+    with open(path, "rb") as lines:
+        found = [json.loads(line) for line in lines
+                 if line.startswith(b'{"kind":"%s"' % kind.encode()) and line.endswith(b"\n")]
+    return [frame for frame in found if store is None or frame["store"] == store]

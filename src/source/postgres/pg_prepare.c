@@ -249,6 +249,15 @@ static tide_status complete_publication(struct tide_pg_conn *conn,
             "publication %s is gone: changes after the checkpoint cannot be read" WAYS_ON,
             state->publication);
     }
+    bool is_narrowed = false;
+    TIDE_TRY(
+        tide_pg_publication_is_narrowed(conn, state->publication, query_wait(), &is_narrowed, err));
+    if (is_narrowed) {
+        return tide_fail(err, TIDE_STALE,
+                         "publication %s was altered and leaves out rows, columns or kinds of "
+                         "change: what it left out is missing" WAYS_ON,
+                         state->publication);
+    }
     for (size_t i = 0; i < tables->count; i++) {
         const struct tide_pg_table *table = tables->items[i];
         if (table->relation != NULL && !has_oid(*ret_oids, *ret_count, table->oid)) {

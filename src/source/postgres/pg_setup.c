@@ -280,6 +280,26 @@ tide_status tide_pg_publication_look(struct tide_pg_conn *conn, const char *name
     return TIDE_OK;
 }
 
+/* The server of version 14 has neither row filters nor column lists: as JSON, what is missing is
+ * null. */
+#define NARROWED_SQL                                                                               \
+    "SELECT 1 FROM pg_catalog.pg_publication p WHERE p.pubname = $1 AND (NOT (p.pubinsert AND"     \
+    " p.pubupdate AND p.pubdelete AND p.pubtruncate) OR EXISTS (SELECT 1 FROM"                     \
+    " pg_catalog.pg_publication_rel r, pg_catalog.to_jsonb(r) j WHERE r.prpubid = p.oid AND"       \
+    " coalesce(j ->> 'prqual', j ->> 'prattrs') IS NOT NULL))"
+
+tide_status tide_pg_publication_is_narrowed(struct tide_pg_conn *conn, const char *name,
+                                            struct tide_pg_wait wait, bool *ret_is_narrowed,
+                                            struct tide_error *err)
+{
+    TIDE_CLEANUP(tide_pg_result_done) PGresult *result = NULL;
+    const char *params[] = {name};
+    TIDE_TRY(tide_pg_query_params(conn, NARROWED_SQL, params, 1, "look at the publication", wait,
+                                  &result, err));
+    *ret_is_narrowed = PQntuples(result) > 0;
+    return TIDE_OK;
+}
+
 tide_status tide_pg_publication_drop(struct tide_pg_conn *conn, const char *name,
                                      struct tide_pg_wait wait, bool *ret_was_there,
                                      struct tide_error *err)

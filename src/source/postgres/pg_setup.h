@@ -97,6 +97,11 @@ tide_status tide_pg_publication_look(struct tide_pg_conn *conn, const char *name
                                      bool *ret_exists, uint32_t **ret_oids, size_t *ret_count,
                                      struct tide_error *err);
 
+/** Whether somebody altered it so that rows, columns or kinds of change are left out. */
+tide_status tide_pg_publication_is_narrowed(struct tide_pg_conn *conn, const char *name,
+                                            struct tide_pg_wait wait, bool *ret_is_narrowed,
+                                            struct tide_error *err);
+
 /** Drops the publication; none is fine. */
 tide_status tide_pg_publication_drop(struct tide_pg_conn *conn, const char *name,
                                      struct tide_pg_wait wait, bool *ret_was_there,
