@@ -7,6 +7,7 @@
 #include "app/state_dir.h"
 #include "app/table_globs.h"
 #include "base/limits.h"
+#include "port/refusals.h"
 #include "stream/channel.h"
 
 #include <argp.h>
@@ -18,6 +19,7 @@ enum option_key {
     OPTION_CHUNK_ROWS,
     OPTION_STATE,
     OPTION_RECORD_BYTES,
+    OPTION_REFUSED,
     OPTION_MEMORY,
 };
 
@@ -30,6 +32,7 @@ struct copy_command {
     bool is_keeping;
     bool is_quiet;
     enum tide_sink_existing existing;
+    enum tide_refused refused;
     uint64_t chunk_rows;
     uint64_t record_bytes;
     uint64_t memory_bytes;
@@ -43,8 +46,11 @@ static const struct argp_option option_table[] = {
     {"append", OPTION_APPEND, NULL, 0, "go on behind what the sink's file holds", 0},
     {"overwrite", OPTION_OVERWRITE, NULL, 0, "replace what the sink's file holds", 0},
     {"chunk-rows", OPTION_CHUNK_ROWS, "N", 0, "rows read at once (default 25000)", 0},
-    {"max-record-bytes", OPTION_RECORD_BYTES, "N", 0,
-     "longer records become stubs, kept as dead letters (default 921600)", 0},
+    {"max-record-bytes", OPTION_RECORD_BYTES, "N", 0, "longer records are refused (default 921600)",
+     0},
+    {"refused", OPTION_REFUSED, "ACTION", 0,
+     "what becomes of them: dead_letter (default: kept, with a stub in its place), skip or stop",
+     0},
     {"memory", OPTION_MEMORY, "BYTES", 0,
      "for all that is held at once, from 8388608 (default 50331648)", 0},
     {"quiet", 'q', NULL, 0, "no progress", 0},
@@ -60,6 +66,17 @@ static uint64_t number_within(const char *text, uint64_t min, uint64_t max, cons
                    (unsigned long long)min, (unsigned long long)max, text);
     }
     return value;
+}
+
+static enum tide_refused refused_from(const char *word, struct argp_state *state)
+{
+    for (int i = 0; i <= TIDE_REFUSED_SKIP; i++) {
+        if (strcmp(word, tide_refused_name((enum tide_refused)i)) == 0) {
+            return (enum tide_refused)i;
+        }
+    }
+    argp_error(state, "--refused takes dead_letter, stop or skip, not \"%s\"", word);
+    return TIDE_REFUSED_DEAD_LETTER;
 }
 
 static error_t parse_flag(int key, struct copy_command *command)
@@ -118,6 +135,9 @@ static error_t parse_option(int key, char *arg, struct argp_state *state)
         command->memory_bytes =
             number_within(arg, TIDE_MEMORY_BYTES_MIN, TIDE_MEMORY_BYTES_MAX, "--memory", state);
         return 0;
+    case OPTION_REFUSED:
+        command->refused = refused_from(arg, state);
+        return 0;
     case ARGP_KEY_ARG:
         return parse_argument(command, arg, state);
     case ARGP_KEY_END:
@@ -147,7 +167,9 @@ static tide_status run(const struct copy_command *command, struct tide_copy_repo
 {
     const struct tide_source_ops *source_ops = NULL;
     tide_str source_place;
-    struct tide_pipeline_sink sink = {.name = TIDE_STR("sink"), .existing = command->existing};
+    struct tide_pipeline_sink sink = {.name = TIDE_STR("sink"),
+                                      .existing = command->existing,
+                                      .refused.otherwise = command->refused};
     TIDE_TRY(tide_find_source(command->source, &source_ops, &source_place, err));
     TIDE_TRY(tide_find_sink(command->sink, &sink.ops, &sink.place, err));
     struct tide_pipeline_options options = {

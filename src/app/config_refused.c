@@ -1,5 +1,6 @@
 /* What a sink's `refused` says: one action, or one for tables that globs choose and a default. */
 #include "app/config_map.h"
+#include "port/refusals.h"
 
 #include <stddef.h>
 
@@ -9,12 +10,11 @@
 static bool read_action(struct tide_config_reader *reader, const char *key,
                         const struct tide_yaml_node *value, enum tide_refused *ret_action)
 {
-    static const char *const words[] = {
-        [TIDE_REFUSED_DEAD_LETTER] = "dead_letter",
-        [TIDE_REFUSED_STOP] = "stop",
-        [TIDE_REFUSED_SKIP] = "skip",
-    };
+    const char *words[TIDE_REFUSED_SKIP + 1];
     size_t index = 0;
+    for (size_t i = 0; i < COUNT(words); i++) {
+        words[i] = tide_refused_name((enum tide_refused)i);
+    }
     if (!tide_config_word(reader, key, value, words, COUNT(words), &index)) {
         return false;
     }

@@ -56,7 +56,7 @@
 #define TIDE_DEAD_LETTER_FILES_DEFAULT      ((size_t)8)
 #define TIDE_DEAD_LETTER_FILES_MIN          ((size_t)2)
 #define TIDE_DEAD_LETTER_FILES_MAX          ((size_t)10000)
-#define TIDE_DEAD_LETTER_IDS_MAX            ((size_t)1 << 17) /* remembered, of the newest */
+#define TIDE_DEAD_LETTER_IDS_MAX            ((size_t)1 << 16) /* remembered, of the newest */
 #define TIDE_DEAD_LETTER_RECALL_BYTES       (256 * TIDE_MIB)  /* of them read for that at a start */
 
 /* PostgreSQL */

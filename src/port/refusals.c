@@ -19,6 +19,17 @@ void tide_refusals_init(struct tide_refusals *refusals, const struct tide_sink_o
     };
 }
 
+const char *tide_refused_name(enum tide_refused action)
+{
+    static const char *const names[] = {
+        [TIDE_REFUSED_DEAD_LETTER] = "dead_letter",
+        [TIDE_REFUSED_STOP] = "stop",
+        [TIDE_REFUSED_SKIP] = "skip",
+    };
+    TIDE_ASSERT((size_t)action < sizeof(names) / sizeof(names[0]));
+    return names[action];
+}
+
 static bool glob_chooses(tide_str glob, const struct tide_relation *relation)
 {
     if (tide_glob_matches(glob, relation->name)) {

@@ -56,6 +56,9 @@ tide_status tide_refusals_take_change(struct tide_refusals *refusals,
 void tide_refusals_counts(const struct tide_refusals *refusals,
                           struct tide_sink_counts *ret_counts);
 
+/** As users write it: "dead_letter", "stop" or "skip". */
+const char *tide_refused_name(enum tide_refused action);
+
 /** The rule that counts for a table; NULL: none matches it. */
 const struct tide_refused_rule *tide_refused_rule_of(const struct tide_refused_policy *policy,
                                                      const struct tide_relation *relation);
