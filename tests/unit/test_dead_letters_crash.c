@@ -71,13 +71,13 @@ static struct tide_dead_letter_file *open_letters(enum tide_dead_letters_full wh
     return letters;
 }
 
-/* -1 with a message when it fails. */
-static int put_all(enum tide_dead_letters_full when_full)
+/* Letters from `first` on; -1 with a message when it fails. */
+static int put_from(unsigned first, enum tide_dead_letters_full when_full)
 {
     struct tide_error err;
     tide_status status = TIDE_OK;
     struct tide_dead_letter_file *letters = open_letters(when_full);
-    for (unsigned n = 1; letters != NULL && status == TIDE_OK && n <= LETTERS; n++) {
+    for (unsigned n = first; letters != NULL && status == TIDE_OK && n <= LETTERS; n++) {
         status = put_one(letters, n, &err);
         if (status == TIDE_OK) {
             told->acked = n;
@@ -97,7 +97,7 @@ static bool run_and_die(enum tide_dead_letters_full when_full, const struct wrap
     assert_true(child >= 0);
     if (child == 0) {
         wrapped_io_arm(plan);
-        _exit(put_all(when_full) == 0 ? 0 : 3);
+        _exit(put_from(1, when_full) == 0 ? 0 : 3);
     }
     int status = 0;
     assert_int_equal(waitpid(child, &status, 0), child);
@@ -186,6 +186,12 @@ static unsigned first_kept(enum tide_dead_letters_full when_full, unsigned held)
     return when_full == TIDE_DEAD_LETTERS_STOP || held < 4 ? 1 : held - 3;
 }
 
+/* What was dropped does not come again: only the newest batches do. */
+static unsigned first_again(enum tide_dead_letters_full when_full, unsigned held)
+{
+    return when_full == TIDE_DEAD_LETTERS_STOP || held < 3 ? 1 : held - 2;
+}
+
 /* Seed 0 kills only; the others cut the power. */
 static void die_at_every_step(enum tide_dead_letters_full when_full, uint64_t seed)
 {
@@ -200,7 +206,7 @@ static void die_at_every_step(enum tide_dead_letters_full when_full, uint64_t se
         assert_non_null(letters);
         expect_letters(first_kept(when_full, held), held);
         tide_dead_letter_file_close(letters);
-        assert_int_equal(put_all(when_full), 0);
+        assert_int_equal(put_from(first_again(when_full, held), when_full), 0);
         expect_letters(first_kept(when_full, LETTERS), LETTERS);
         remove_letters();
         if (!has_died) {
@@ -218,6 +224,14 @@ static void letters_that_die_at_every_step_are_there_once(void **state)
     }
 }
 
+static void letters_that_die_while_old_ones_are_dropped_are_there_once(void **state)
+{
+    (void)state;
+    for (uint64_t seed = 0; seed < 8; seed++) {
+        die_at_every_step(TIDE_DEAD_LETTERS_DROP_OLDEST, seed);
+    }
+}
+
 static int share_memory(void **state)
 {
     (void)state;
@@ -231,6 +245,7 @@ int main(void)
 #define TEST(name) cmocka_unit_test_setup_teardown(name, kit_setup, kit_teardown)
     const struct CMUnitTest tests[] = {
         TEST(letters_that_die_at_every_step_are_there_once),
+        TEST(letters_that_die_while_old_ones_are_dropped_are_there_once),
     };
     return cmocka_run_group_tests(tests, share_memory, NULL);
 }
