@@ -380,3 +380,31 @@ def test_replay_of_a_sink_that_is_gone_is_refused(run, start, database, tmp_path
     assert "letters are of sink other, which is not there any more" in refused.err
     assert "1 letter of sink all" in run("dead-letters", "replay", "shop.yaml", "--sink",
                                          "all").check().out
+
+
+def test_letters_of_postgres_have_schemas_and_positions(run, start, pg, tmp_path):
+    pg.query("CREATE TABLE big (id int PRIMARY KEY, v text, j json)")
+    pg.query("CREATE SCHEMA app CREATE TABLE big (id int PRIMARY KEY, v text)")
+    pg.query("INSERT INTO big VALUES (1, repeat('x', 3000), '{\"a\":  1}')")
+    pg.query("INSERT INTO app.big VALUES (1, repeat('x', 3000))")
+    (tmp_path / "shop.yaml").write_text(
+        "name: shop\nsource: ${URL}\nsinks:\n"
+        f"  all: {sink('all.ndjson', '{tables: {app.*: skip, nothing: stop}}')}\n")
+    environment = {"URL": pg.url()}
+    process = start("run", "shop.yaml", env=environment)
+    process.wait_until(lambda: (tmp_path / "all.ndjson").exists() and (
+        tmp_path / "all.ndjson").read_bytes().count(b'"kind":"end"') == 2, 60, "the copies")
+    pg.query("INSERT INTO big VALUES (2, repeat('y', 3000), NULL)")
+    pg.query("UPDATE app.big SET v = repeat('y', 3000)")
+    process.wait_until(lambda: (tmp_path / "all.ndjson").read_bytes().count(b'"oversize":') == 2,
+                       30, "the changes")
+    done = process.interrupt().check()
+    assert "2 dead letters: " in done.err and "2 refused records skipped" in done.err
+    assert "no table matches nothing\n" in done.err and "matches app" not in done.err
+    row, change = letters(state_of(tmp_path))
+    assert (row["store"], row["row_key"]) == (f"{pg.name}.public.big", "[1]")
+    assert (change["key"], change["index"]) == ({"id": 2}, 0) and "/" in change["position"]
+    listed = run("dead-letters", "list", state_of(tmp_path), "--tables", "public.*").check().out
+    assert f'  change at "{change["position"]}", 0  ' in listed.splitlines()[1]
+    run("verify", "all.ndjson").check()
+    run("detach", "shop.yaml", env=environment).check()
