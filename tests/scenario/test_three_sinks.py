@@ -43,6 +43,10 @@ class Service:
     def has(self, name, text):
         return any(count(path, text) for path in self.paths(name))
 
+    def verify(self, name):
+        """Of every snapshot that was ever begun."""
+        return self.run_program("verify", "--all", *self.paths(name))
+
     def kill(self):
         self.process.kill()
         self.start()
@@ -75,8 +79,9 @@ class Service:
         self.process.kill()
         self.start()
         for name in SINKS:
-            self.process.wait_until(lambda name=name: self.has(name, mark) and self.seeded(name, tables),
-                                    timeout, f"the mark in {name}")
+            self.process.wait_until(lambda name=name: self.has(name, mark) and self.seeded(name, tables)
+                                    and self.verify(name).code == 0, timeout,
+                                    f"the mark and every end in {name}")
         self.process.terminate().check()
 
 
@@ -176,7 +181,7 @@ def test_service_of_sqlite_with_three_sinks_outlives_everything(start, run, tmp_
         with contextlib.closing(sqlite3.connect(database)) as db:
             tables = frames.rebuild(service.paths(name), frames.sqlite_keys(db, "shop"))
             assert frames.differences(tables, db, "shop") == [], name
-        assert run("verify", "--all", *service.paths(name)).check().out.count("complete") >= 5
+        assert service.verify(name).check().out.count("complete") >= 5
 
 
 def test_service_of_postgres_with_three_sinks_outlives_everything(start, run, pg, tmp_path, rng):
@@ -192,7 +197,7 @@ def test_service_of_postgres_with_three_sinks_outlives_everything(start, run, pg
     service.last_run(b"the last one", 7)
     for name in SINKS:
         pg_tables.check(pg, *service.paths(name))
-        assert run("verify", "--all", *service.paths(name)).check().out.count("complete") >= 7
+        assert service.verify(name).check().out.count("complete") >= 7
 
 
 # -- a slow sink and the others
