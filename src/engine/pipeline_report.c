@@ -112,15 +112,39 @@ static void judge_sinks(struct picture *picture)
     }
 }
 
-static void judge(struct picture *picture)
+/* A paused sink takes nothing off its lane: the likely reason why nothing moves. */
+static void append_paused(const struct picture *picture, struct tide_buf *why)
+{
+    const struct tide_pipeline *pipeline = picture->pipeline;
+    for (size_t i = 0; i < pipeline->end_count; i++) {
+        size_t items = 0;
+        size_t bytes = 0;
+        const struct tide_pipeline_end *end = &pipeline->ends[i];
+        pipeline->stream->ops->lane_load(pipeline->stream, end->lane, &items, &bytes);
+        if (end->is_paused && items > 0) {
+            tide_buf_printf(why, "; sink %.*s is paused, and its lane fills",
+                            TIDE_STR_ARG(end->sink->name));
+        }
+    }
+}
+
+static void judge_ingest(struct picture *picture)
 {
     const struct tide_ingest_report *ingest = picture->ingest;
+    struct tide_buf why TIDE_CLEANUP(tide_buf_done) = {0};
+    tide_buf_append_str(&why, ingest->reason.len > 0 ? ingest->reason : TIDE_STR("nothing moves"));
+    append_paused(picture, &why);
+    note_stall(picture, ingest->unmoved_us, tide_buf_cstr(&why), TIDE_STR(""), "");
+}
+
+static void judge(struct picture *picture)
+{
+    int64_t drawn_at_us = picture->ingest->drawn_at_us; /* 0: never yet */
+    int64_t ago_us = drawn_at_us == 0 ? REPORT_WAIT_US : tide_clock_monotonic_us() - drawn_at_us;
     judge_sinks(picture);
-    int64_t ago_us = tide_clock_monotonic_us() - ingest->drawn_at_us;
     note_stall(picture, picture->is_fresh ? 0 : ago_us,
                "the thread that reads the source does not answer", TIDE_STR(""), "");
-    const char *why = ingest->reason.len > 0 ? ingest->reason.ptr : "nothing moves";
-    note_stall(picture, ingest->unmoved_us, why, TIDE_STR(""), "");
+    judge_ingest(picture);
 }
 
 static const char *state_of(const struct picture *picture)

@@ -410,6 +410,33 @@ def test_pause_lets_the_others_go_on(run, database, tmp_path, pipeline):
     test_run.check_equal(run, database, tmp_path, PLACES)
 
 
+def test_paused_sink_whose_lane_is_full_stops_nobody_for_ever(run, start, database, tmp_path):
+    """Everything can be asked and told meanwhile, and nothing is lost."""
+    test_run.configure(tmp_path, TWO, more="stream: {lane_bytes: 65536, lane_items: 4, "
+                       "stalled_after_seconds: 1}\n")
+    process = start("run", "--quiet", "shop.yaml")
+    wait_for_report(process, run, is_copied, "the copies")
+    run("pause", "shop.yaml", "--sink", "each").check()
+    with sqlite3.connect(database, timeout=30, isolation_level=None) as db:
+        for i in range(60):
+            db.execute("UPDATE orders SET note = ? WHERE id BETWEEN ? AND ? + 29",
+                       ("x" * 300 + str(i), i * 30, i * 30))
+    found = wait_for_report(process, run, lambda found: found["state"] == "stalled", "the stall")
+    assert "each" in found["reason"]
+    assert ": stalled for " in run("status", "shop.yaml").check(1).out
+    run("backfill", "shop.yaml", "--tables", "products").check()
+    run("pause", "shop.yaml", "--sink", "all").check()
+    process.kill()
+    process = start("run", "--quiet", "shop.yaml")
+    process.wait_for_line("; state in ")
+    for sink in TWO:
+        run("resume", "shop.yaml", "--sink", sink).check()
+    finish(process, run, database, tmp_path)
+    check_current(run, database, tmp_path)
+    for place in PLACES:
+        assert len(set(snapshots(tmp_path, place, "products"))) == 2
+
+
 def test_pause_outlives_kills_and_restarts(run, database, tmp_path, pipeline):
     process = pipeline()
     wait_for_report(process, run, is_copied, "the copies")
