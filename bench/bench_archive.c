@@ -12,7 +12,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/resource.h>
-#include <sys/wait.h>
+#include <time.h>
 #include <unistd.h>
 
 #define BATCH    ((size_t)256)
@@ -52,17 +52,30 @@ static void plain(sqlite3 *db, const char *sql)
     }
 }
 
-/* The same bytes under the same kind of key, in the same batches. */
-static double bare_rows_per_second(const char *table_sql, const char *insert_sql)
+struct bare_table {
+    const char *make_sql;
+    const char *insert_sql; /* ?1 is the row, ?2 its time */
+};
+
+/* The least that SQLite can do with the bytes, and what it does with them in a table of this key.
+ */
+static const struct bare_table no_key = {"CREATE TABLE t (row BLOB, ts INTEGER)",
+                                         "INSERT INTO t VALUES (?1, ?2)"};
+static const struct bare_table same_key = {
+    "CREATE TABLE t (source_id INTEGER NOT NULL, stream TEXT NOT NULL, ts INTEGER NOT NULL, "
+    "wall_offset INTEGER NOT NULL, row BLOB NOT NULL, PRIMARY KEY (source_id, stream, ts))",
+    "INSERT INTO t VALUES (1, 'shop.orders', ?2, 0, ?1)"};
+
+static double bare_rows_per_second(const struct bare_table *table)
 {
     sqlite3 *db = NULL;
     sqlite3_stmt *stmt = NULL;
     char bytes[ROW];
     (void)unlink(in_root("bare.db"));
-    plain(sqlite3_open(in_root("bare.db"), &db) == SQLITE_OK ? db : NULL,
-          "PRAGMA journal_mode = WAL; PRAGMA synchronous = FULL");
-    plain(db, table_sql);
-    TIDE_ASSERT(sqlite3_prepare_v2(db, insert_sql, -1, &stmt, NULL) == SQLITE_OK);
+    TIDE_ASSERT(sqlite3_open(in_root("bare.db"), &db) == SQLITE_OK);
+    plain(db, "PRAGMA journal_mode = WAL; PRAGMA synchronous = FULL");
+    plain(db, table->make_sql);
+    TIDE_ASSERT(sqlite3_prepare_v2(db, table->insert_sql, -1, &stmt, NULL) == SQLITE_OK);
     int64_t start_us = tide_clock_monotonic_us();
     for (size_t i = 0; i < BATCHES; i++) {
         plain(db, "BEGIN IMMEDIATE");
@@ -135,6 +148,13 @@ static void make_segments(void)
     (void)sqlite3_close(db);
 }
 
+static double cpu_ms(void)
+{
+    struct timespec at;
+    TIDE_ASSERT(clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &at) == 0);
+    return (double)at.tv_sec * 1e3 + (double)at.tv_nsec / 1e6;
+}
+
 /* In a process of its own, so that its memory is that of the catalogue alone. */
 static void measure_catalogue(void)
 {
@@ -143,16 +163,22 @@ static void measure_catalogue(void)
     struct tide_archive *archive = NULL;
     struct tide_archive_catalogue found;
     struct rusage usage;
+    double start_cpu_ms = cpu_ms();
     int64_t start_us = tide_clock_monotonic_us();
     must(tide_archive_open(in_root("many.tide"), TIDE_ARCHIVE_READ, &archive, &err), &err);
     must(tide_archive_catalogue_read(archive, &arena, &found, &err), &err);
     int64_t took_us = tide_clock_monotonic_us() - start_us;
     TIDE_ASSERT(found.series_count == SERIES);
     (void)getrusage(RUSAGE_SELF, &usage);
-    printf("catalogue of %d segments: %.1f ms, %.1f MiB\n", SEGMENTS, (double)took_us / 1e3,
-           (double)usage.ru_maxrss / 1024);
+    printf("catalogue of %d segments: %.1f ms, %.1f ms of CPU, %.1f MiB\n", SEGMENTS,
+           (double)took_us / 1e3, cpu_ms() - start_cpu_ms, (double)usage.ru_maxrss / 1024);
     tide_archive_close(archive);
     tide_arena_done(&arena);
+}
+
+static void best(double *most, double rows)
+{
+    *most = rows > *most ? rows : *most;
 }
 
 int main(int argc, char **argv)
@@ -165,11 +191,18 @@ int main(int argc, char **argv)
     const char *tmp = getenv("TMPDIR");
     (void)snprintf(root, sizeof(root), "%s/tide_bench_archive_XXXXXX", tmp == NULL ? "/tmp" : tmp);
     TIDE_ASSERT(mkdtemp(root) != NULL);
-    double bare = bare_rows_per_second("CREATE TABLE t (row BLOB, ts INTEGER)",
-                                       "INSERT INTO t VALUES (?1, ?2)");
-    double archive = archive_rows_per_second();
-    printf("bare SQLite, no key:  %.0f rows/s\n", bare);
-    printf("archive:              %.0f rows/s, %.2f of bare\n", archive, archive / bare);
+    double bare = 0;
+    double keyed = 0;
+    double archive = 0;
+    for (int i = 0; i < 3; i++) { /* in turn, the best of each */
+        best(&bare, bare_rows_per_second(&no_key));
+        best(&keyed, bare_rows_per_second(&same_key));
+        best(&archive, archive_rows_per_second());
+    }
+    printf("bare SQLite, no key:         %.0f rows/s\n", bare);
+    printf("bare SQLite, the same key:   %.0f rows/s\n", keyed);
+    printf("archive:                     %.0f rows/s, %.2f and %.2f of these\n", archive,
+           archive / bare, archive / keyed);
     make_segments();
     (void)fflush(stdout);
     char command[1024];

@@ -122,22 +122,35 @@ static bool has_wal(const char *path)
     return stat(tide_buf_cstr(&wal), &st) == 0 && st.st_size > 0;
 }
 
+static tide_status fail_version(const char *path, int64_t version, struct tide_error *err)
+{
+    return tide_fail(err, TIDE_UNSUPPORTED,
+                     "%s is an archive of version %" PRId64
+                     "; this program writes and reads version %d: take one that knows it",
+                     path, version, TIDE_ARCHIVE_VERSION);
+}
+
 /*
- * Whether it is an archive at all, asked through a connection that cannot change it: a connection
- * for writing folds a foreign database's log into its file when it is closed.
+ * Judges by the header, before any statement: a statement makes files beside a foreign database,
+ * and a connection for writing folds its log in when it is closed. A header is not all there is
+ * where a log lies beside the file; then a connection that cannot change anything asks first.
  */
-static tide_status require_archive(const char *path, struct tide_error *err)
+static tide_status judge_header(struct tide_archive *archive, struct tide_error *err)
 {
     struct tide_archive_stamp stamp;
-    TIDE_TRY(tide_archive_sniff(path, &stamp, err));
-    if (stamp.is_archive) {
+    TIDE_TRY(read_stamp(archive, &stamp, err));
+    if (stamp.is_archive && stamp.version == TIDE_ARCHIVE_VERSION) {
         return TIDE_OK;
     }
-    if (!has_wal(path)) {
-        return fail_no_archive(path, "its header has not the mark of one", err);
+    if (has_wal(archive->path)) {
+        TIDE_CLEANUP(tide_archive_close_ptr) struct tide_archive *asked = NULL;
+        return archive->access == TIDE_ARCHIVE_READ
+                   ? TIDE_OK
+                   : tide_archive_open(archive->path, TIDE_ARCHIVE_READ, &asked, err);
     }
-    TIDE_CLEANUP(tide_archive_close_ptr) struct tide_archive *archive = NULL;
-    return tide_archive_open(path, TIDE_ARCHIVE_READ, &archive, err);
+    return stamp.is_archive
+               ? fail_version(archive->path, stamp.version, err)
+               : fail_no_archive(archive->path, "its header has not the mark of one", err);
 }
 
 static tide_status gate(struct tide_archive *archive, struct tide_error *err)
@@ -162,10 +175,7 @@ static tide_status gate(struct tide_archive *archive, struct tide_error *err)
     int64_t version = 0;
     TIDE_TRY(tide_archive_ask(archive, err, &is_any, &version, "PRAGMA user_version", ""));
     if (version != TIDE_ARCHIVE_VERSION) {
-        return tide_fail(err, TIDE_UNSUPPORTED,
-                         "%s is an archive of version %" PRId64
-                         "; this program writes and reads version %d: take one that knows it",
-                         archive->path, version, TIDE_ARCHIVE_VERSION);
+        return fail_version(archive->path, version, err);
     }
     return TIDE_OK;
 }
@@ -240,13 +250,10 @@ static tide_status lock_out_others(struct tide_archive *archive, struct tide_err
 tide_status tide_archive_open(const char *path, enum tide_archive_access access,
                               struct tide_archive **ret_archive, struct tide_error *err)
 {
-    if (access != TIDE_ARCHIVE_READ) {
-        TIDE_TRY(require_file(path, err));
-        TIDE_TRY(require_archive(path, err));
-    }
     TIDE_CLEANUP(tide_archive_close_ptr) struct tide_archive *archive = NULL;
     TIDE_TRY(connect(path, access != TIDE_ARCHIVE_READ, &archive, err));
     archive->access = access;
+    TIDE_TRY(judge_header(archive, err));
     harden(archive);
     TIDE_TRY(lock_out_others(archive, err));
     TIDE_TRY(gate(archive, err));

@@ -56,6 +56,22 @@ static void v7_fresh_has_version_variant_and_time(void **state)
     }
 }
 
+static void v4_fresh_has_version_variant_and_is_another_each_time(void **state)
+{
+    (void)state;
+    char last[TIDE_UUID_LEN + 1] = "";
+    for (unsigned i = 0; i < 1000; i++) {
+        char text[TIDE_UUID_LEN + 1];
+        tide_uuid_v4(text);
+        assert_int_equal(strlen(text), TIDE_UUID_LEN);
+        assert_int_equal(strspn(text, "0123456789abcdef-"), TIDE_UUID_LEN);
+        assert_int_equal(text[14], '4');
+        assert_non_null(strchr("89ab", text[19]));
+        assert_string_not_equal(text, last);
+        memcpy(last, text, sizeof(last));
+    }
+}
+
 static void random_bytes_fills_all_of_it(void **state)
 {
     (void)state;
@@ -77,6 +93,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(from_fixed_bytes_is_the_golden_text),
         cmocka_unit_test(v7_fresh_has_version_variant_and_time),
+        cmocka_unit_test(v4_fresh_has_version_variant_and_is_another_each_time),
         cmocka_unit_test(random_bytes_fills_all_of_it),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
