@@ -185,7 +185,8 @@ struct tide_source_ops {
 
     /**
      * Reads a chunk into the empty `ret_chunk`. Errors: TIDE_UNSUPPORTED the table is gone or has
-     * another shape; TIDE_CANCELLED after reader_cancel; retriable: read again.
+     * another shape (of a source that tells of tables: retriable, the event comes);
+     * TIDE_CANCELLED after reader_cancel; retriable: read again.
      */
     tide_status (*reader_read)(struct tide_chunk_reader *reader,
                                const struct tide_chunk_request *request,

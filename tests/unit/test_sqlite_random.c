@@ -34,6 +34,7 @@ struct history {
     struct tide_sqlite_tables tables;
     struct tide_sqlite_kept kept;
     struct tide_sqlite_watch *watch;
+    struct tide_sqlite_trail trail;
     struct tide_sqlite_log *log;
     struct tide_sqlite_log_limits limits;
     struct tide_map copy;   /* "table: key" → its row */
@@ -337,6 +338,7 @@ static void open_log(struct history *history, int64_t position)
         .tables = &history->tables,
         .kept = &history->kept,
         .watch = history->watch,
+        .trail = &history->trail,
     };
     assert_int_equal(
         tide_sqlite_log_new(history->db, &scope, &history->limits, position, &history->log, &err),
@@ -435,6 +437,7 @@ static void one_round(struct history *history)
     if (random_below(&history->random, 3) == 0) {
         char sql[96];
         history->confirmed = history->position;
+        history->trail.confirmed = history->position;
         (void)snprintf(sql, sizeof(sql), "DELETE FROM _tidemark_changes WHERE id < %lld",
                        (long long)history->confirmed);
         kit_sql(&history->kit, sql);

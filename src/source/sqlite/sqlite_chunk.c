@@ -16,7 +16,8 @@
 /* With a rollback journal writers wait for our read: a chunk ends early after this. */
 #define READ_US        20000
 #define ROWS_PER_CLOCK 64
-#define REST_US        2000 /* between two such chunks the lock is free, so that writers get it */
+#define CHANGED_US     20000 /* until a changed table is looked at again */
+#define REST_US        2000  /* between two such chunks the lock is free, so that writers get it */
 
 struct tide_chunk_reader {
     sqlite3 *db;
@@ -141,10 +142,13 @@ static tide_status load_table(struct tide_chunk_reader *reader,
     TIDE_TRY(tide_sqlite_table_read(reader->db, reader->connection, relation->name, &table, err));
     if (table == NULL || table->relation == NULL ||
         !tide_relation_same_shape(table->relation, relation)) {
-        const char *what = table == NULL ? "is gone" : "has another shape than when it was opened";
+        const char *what = table == NULL ? "is gone" : "has another shape";
         tide_sqlite_table_free(table);
-        return tide_fail(err, TIDE_UNSUPPORTED, "%s: table %.*s %s; " TIDE_SQLITE_ANEW,
-                         reader->path, TIDE_STR_ARG(relation->name), what);
+        reader->rest_until_us = tide_clock_deadline_us(CHANGED_US);
+        return tide_fail_retriable(err, TIDE_TIMEOUT,
+                                   "%s: table %.*s %s: what becomes of its copy is told as soon as "
+                                   "the change log has been read",
+                                   reader->path, TIDE_STR_ARG(relation->name), what);
     }
     reader->table = table;
     reader->relation = tide_relation_ref(relation);
@@ -442,7 +446,8 @@ tide_status tide_sqlite_chunk_read(struct tide_chunk_reader *reader,
     if (status == TIDE_OK) {
         status = read_chunk(reader, request, ret_chunk, err);
         end_transaction(reader);
-        reader->rest_until_us = reader->is_wal ? 0 : tide_clock_deadline_us(REST_US);
+        int64_t rest_until_us = reader->is_wal ? 0 : tide_clock_deadline_us(REST_US);
+        reader->rest_until_us = status == TIDE_OK ? rest_until_us : reader->rest_until_us;
     }
     /* A cancel that came between two statements stopped none of them. */
     if (atomic_exchange(&reader->is_cancelled, false)) {

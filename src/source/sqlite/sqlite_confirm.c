@@ -61,13 +61,13 @@ static tide_status work(sqlite3 *db, struct tide_sqlite_watch *watch, tide_str p
                         const struct tide_sqlite_nonces *nonces, int64_t position,
                         bool *ret_has_more, struct tide_error *err)
 {
-    tide_str known[TIDE_SQLITE_NONCES];
-    for (size_t i = 0; i < TIDE_SQLITE_NONCES; i++) {
+    tide_str known[TIDE_SQLITE_NONCES_NOW];
+    for (size_t i = 0; i < TIDE_SQLITE_NONCES_NOW; i++) {
         known[i] = tide_str_from(nonces->text[i]);
     }
     TIDE_TRY(tide_sqlite_exec(db, "BEGIN IMMEDIATE", err));
     bool has_moved = false;
-    TIDE_TRY(tide_sqlite_watch_look(watch, known, TIDE_SQLITE_NONCES, &has_moved, err));
+    TIDE_TRY(tide_sqlite_watch_look(watch, known, TIDE_SQLITE_NONCES_NOW, &has_moved, err));
     if (has_moved) {
         return tide_fail_retriable(err, TIDE_TIMEOUT, "the schema has moved: reading comes first");
     }

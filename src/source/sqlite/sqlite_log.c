@@ -40,6 +40,7 @@ struct tide_sqlite_log {
     int64_t range_limit; /* how far the end may still move */
     int64_t log_end;     /* last entry that was there; past range_end once that has stopped */
     bool has_range;
+    uint64_t end_digest;  /* of the entry range_end, once the range has been read */
     bool has_changes;     /* of this range something was handed out */
     bool has_version;     /* all was read at seen_version */
     int64_t seen_version; /* PRAGMA data_version before the last transaction */
@@ -185,6 +186,7 @@ bool tide_sqlite_log_take(struct tide_sqlite_log *log, struct tide_arena *arena,
     }
     log->has_range = false;
     log->position = log->range_end;
+    tide_sqlite_trail_add(log->scope.trail, log->range_end, log->end_digest);
     *ret_event = (struct tide_event){
         .kind = log->has_changes ? TIDE_EVENT_COMMIT : TIDE_EVENT_REACHED,
         .position = {.lo = (uint64_t)log->range_end},
@@ -337,6 +339,7 @@ static tide_status read_slice(struct tide_sqlite_log *log, const tide_str *nonce
         return TIDE_OK;
     }
     TIDE_TRY(read_end(log, &end, err));
+    TIDE_TRY(tide_sqlite_trail_check(log->scope.trail, log->db, INT64_MAX, err));
     move_end(log, end);
     bool is_full = !log->has_range;
     while (!is_full) {
@@ -348,7 +351,10 @@ static tide_status read_slice(struct tide_sqlite_log *log, const tide_str *nonce
             TIDE_TRY(load_window(log, err));
         }
     }
-    return TIDE_OK;
+    bool is_there = false;
+    return log->has_range && is_range_read(log)
+               ? tide_sqlite_entry_digest(log->db, log->range_end, &is_there, &log->end_digest, err)
+               : TIDE_OK;
 }
 
 static tide_status read_version(struct tide_sqlite_log *log, int64_t *ret_version,
@@ -404,11 +410,6 @@ tide_status tide_sqlite_log_read(struct tide_sqlite_log *log, const tide_str *no
     log->has_version = is_all_read && log->log_end == log->range_end;
     log->seen_version = version;
     return log->has_range ? TIDE_OK : tide_fail(err, TIDE_TIMEOUT, "nothing new");
-}
-
-int64_t tide_sqlite_log_end(const struct tide_sqlite_log *log)
-{
-    return log->log_end;
 }
 
 size_t tide_sqlite_log_entry_size(const struct tide_sqlite_log *log)

@@ -16,6 +16,7 @@
 #include "port/source.h"
 #include "source/sqlite/sqlite_notes.h"
 #include "source/sqlite/sqlite_schema.h"
+#include "source/sqlite/sqlite_trail.h"
 #include "source/sqlite/sqlite_watch.h"
 
 #include <sqlite3.h>
@@ -43,6 +44,7 @@ struct tide_sqlite_log_scope {
     const struct tide_sqlite_tables *tables;
     struct tide_sqlite_kept *kept;
     struct tide_sqlite_watch *watch;
+    struct tide_sqlite_trail *trail; /* grows with what is handed out, and is compared */
 };
 
 /** Reads from after `position`. */
@@ -71,6 +73,5 @@ bool tide_sqlite_log_take(struct tide_sqlite_log *log, struct tide_arena *arena,
 tide_status tide_sqlite_log_read(struct tide_sqlite_log *log, const tide_str *nonces,
                                  size_t nonce_count, bool *ret_has_moved, struct tide_error *err);
 
-/** The last entry that is known of, and about how many bytes an entry takes. */
-int64_t tide_sqlite_log_end(const struct tide_sqlite_log *log);
+/** About how many bytes an entry takes. */
 size_t tide_sqlite_log_entry_size(const struct tide_sqlite_log *log);

@@ -42,7 +42,8 @@ void tide_sqlite_nonces_step(struct tide_sqlite_nonces *nonces)
     nonces->is_next_saved = false;
 }
 
-void tide_sqlite_nonces_save(struct tide_sqlite_nonces *nonces, const char *source_id,
+void tide_sqlite_nonces_save(struct tide_sqlite_nonces *nonces,
+                             const struct tide_sqlite_trail *trail, const char *source_id,
                              struct tide_buf *buf)
 {
     tide_buf_append_str(buf, TIDE_STR("{\"source\":"));
@@ -52,7 +53,9 @@ void tide_sqlite_nonces_save(struct tide_sqlite_nonces *nonces, const char *sour
         tide_buf_append_char(buf, i == 0 ? '[' : ',');
         tide_json_append_string(buf, tide_str_from(nonces->text[i]));
     }
-    tide_buf_append_str(buf, TIDE_STR("]}"));
+    tide_buf_append_str(buf, TIDE_STR("],\"trail\":\""));
+    tide_sqlite_trail_save(trail, buf);
+    tide_buf_append_str(buf, TIDE_STR("\"}"));
     nonces->is_next_saved = true;
 }
 
@@ -61,6 +64,7 @@ struct state {
     tide_str source_id;
     tide_str nonces[TIDE_SQLITE_NONCES];
     size_t nonce_count;
+    tide_str trail;
 };
 
 static tide_status read_nonces(struct tide_json_reader *reader, struct tide_arena *arena,
@@ -98,6 +102,8 @@ static tide_status read_state(tide_str text, struct tide_arena *arena, struct st
             TIDE_TRY(tide_json_expect_string(&reader, arena, &ret_state->source_id, err));
         } else if (tide_str_equal(token.text, TIDE_STR("nonces"))) {
             TIDE_TRY(read_nonces(&reader, arena, ret_state, err));
+        } else if (tide_str_equal(token.text, TIDE_STR("trail"))) {
+            TIDE_TRY(tide_json_expect_string(&reader, arena, &ret_state->trail, err));
         } else {
             TIDE_TRY(tide_json_skip(&reader, &raw, err));
         }
@@ -131,12 +137,19 @@ static tide_status take_up(struct tide_sqlite_nonces *nonces, const struct state
 }
 
 tide_status tide_sqlite_nonces_load(struct tide_sqlite_nonces *nonces, tide_str state,
-                                    const char *source_id, const char *now, struct tide_error *err)
+                                    const char *source_id, const char *now,
+                                    struct tide_sqlite_trail *ret_trail, struct tide_error *err)
 {
     TIDE_CLEANUP(tide_arena_done) struct tide_arena arena = {0};
     struct state read = {0};
     if (read_state(state, &arena, &read, err) != TIDE_OK) {
         return tide_fail_context(err, "the source's state in the checkpoint");
     }
-    return take_up(nonces, &read, source_id, now, err);
+    struct tide_sqlite_trail trail;
+    if (!tide_sqlite_trail_load(&trail, read.trail)) {
+        return tide_fail(err, TIDE_CORRUPT, "the source's state in the checkpoint has no trail");
+    }
+    TIDE_TRY(take_up(nonces, &read, source_id, now, err));
+    *ret_trail = trail;
+    return TIDE_OK;
 }

@@ -10,10 +10,13 @@
 #include "base/buf.h"
 #include "base/status.h"
 #include "source/sqlite/sqlite_table.h"
+#include "source/sqlite/sqlite_trail.h"
 
 #include <stdbool.h>
 
 #define TIDE_SQLITE_NONCES 3
+/* How many of them the database may have while we run: what confirming does is known. */
+#define TIDE_SQLITE_NONCES_NOW 2
 
 struct tide_sqlite_nonces {
     char text[TIDE_SQLITE_NONCES][TIDE_SQLITE_HEX_LEN + 1]; /* now, next, after next */
@@ -29,13 +32,16 @@ void tide_sqlite_nonces_init(struct tide_sqlite_nonces *nonces, const char *now)
 /** The next one has been written. */
 void tide_sqlite_nonces_step(struct tide_sqlite_nonces *nonces);
 
-/** Appends the source's state for the checkpoint: {"source":"…","nonces":["…","…","…"]}. */
-void tide_sqlite_nonces_save(struct tide_sqlite_nonces *nonces, const char *source_id,
+/** Appends the source's state for the checkpoint:
+ * {"source":"…","nonces":["…","…","…"],"trail":"…"}. */
+void tide_sqlite_nonces_save(struct tide_sqlite_nonces *nonces,
+                             const struct tide_sqlite_trail *trail, const char *source_id,
                              struct tide_buf *buf);
 
 /**
- * Reads a saved state and takes up the nonces from `now`, which the database has. TIDE_STALE: it
- * has another source's id, or `now` is none of them; TIDE_CORRUPT: not a state.
+ * Reads a saved state and takes up the nonces from `now`, which the database has, and the trail.
+ * TIDE_STALE: it has another source's id, or `now` is none of them; TIDE_CORRUPT: not a state.
  */
 tide_status tide_sqlite_nonces_load(struct tide_sqlite_nonces *nonces, tide_str state,
-                                    const char *source_id, const char *now, struct tide_error *err);
+                                    const char *source_id, const char *now,
+                                    struct tide_sqlite_trail *ret_trail, struct tide_error *err);

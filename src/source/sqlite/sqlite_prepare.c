@@ -33,12 +33,18 @@ static tide_status load(struct tide_source *source, tide_str saved_state, int64_
 {
     TIDE_TRY(tide_sqlite_installed_load(source->db, source->options.pipeline, position,
                                         ret_installed, err));
-    tide_status status = tide_sqlite_nonces_load(
-        &source->nonces, saved_state, ret_installed->source_id, ret_installed->nonce, err);
+    tide_status status =
+        tide_sqlite_nonces_load(&source->nonces, saved_state, ret_installed->source_id,
+                                ret_installed->nonce, &source->trail, err);
     if (status != TIDE_OK) {
         return tide_fail_context(err, "%s", source->path);
     }
-    return check_position(source, ret_installed->confirmed, position, err);
+    source->trail.confirmed = ret_installed->confirmed;
+    TIDE_TRY(check_position(source, ret_installed->confirmed, position, err));
+    if (tide_sqlite_trail_check(&source->trail, source->db, position, err) != TIDE_OK) {
+        return tide_fail_context(err, "%s", source->path);
+    }
+    return TIDE_OK;
 }
 
 static tide_status take_up(struct tide_source *source, const tide_str *saved_state,
@@ -49,6 +55,7 @@ static tide_status take_up(struct tide_source *source, const tide_str *saved_sta
         TIDE_TRY(tide_sqlite_install(source->db, &source->choice, source->source_id, ret_installed,
                                      err));
         tide_sqlite_nonces_init(&source->nonces, ret_installed->nonce);
+        source->trail = (struct tide_sqlite_trail){.confirmed = ret_installed->confirmed};
         return TIDE_OK;
     }
     TIDE_TRY(tide_sqlite_exec(source->db, "BEGIN", err));
@@ -86,11 +93,11 @@ static void keep_unchanged(struct tide_sqlite_tables *before, struct tide_sqlite
 
 tide_status tide_sqlite_mend_source(struct tide_source *source, struct tide_error *err)
 {
-    tide_str known[TIDE_SQLITE_NONCES];
+    tide_str known[TIDE_SQLITE_NONCES_NOW];
     tide_sqlite_known_nonces(source, known);
     struct tide_sqlite_tables tables = {0};
-    TIDE_TRY(tide_sqlite_mend(source->db, &source->choice, source->watch, known, TIDE_SQLITE_NONCES,
-                              &tables, err));
+    TIDE_TRY(tide_sqlite_mend(source->db, &source->choice, source->watch, known,
+                              TIDE_SQLITE_NONCES_NOW, &tables, err));
     if (source->is_prepared) {
         keep_unchanged(&source->tables, &tables);
     }

@@ -252,6 +252,7 @@ static tide_status sqlite_stream(struct tide_source *source, struct tide_positio
         .tables = &source->tables,
         .kept = &source->kept,
         .watch = source->watch,
+        .trail = &source->trail,
     };
     return tide_sqlite_log_new(source->db, &scope, &tide_sqlite_log_limits, (int64_t)position.lo,
                                &source->log, err);
@@ -259,7 +260,7 @@ static tide_status sqlite_stream(struct tide_source *source, struct tide_positio
 
 void tide_sqlite_known_nonces(const struct tide_source *source, tide_str *ret_known)
 {
-    for (size_t i = 0; i < TIDE_SQLITE_NONCES; i++) {
+    for (size_t i = 0; i < TIDE_SQLITE_NONCES_NOW; i++) {
         ret_known[i] = tide_str_from(source->nonces.text[i]);
     }
 }
@@ -271,11 +272,11 @@ static tide_status read_log(struct tide_source *source, struct tide_error *err)
         TIDE_TRY(tide_sqlite_watch_file(source->watch, err));
         source->file_look_us = now_us + FILE_LOOK_US;
     }
-    tide_str known[TIDE_SQLITE_NONCES];
+    tide_str known[TIDE_SQLITE_NONCES_NOW];
     tide_sqlite_known_nonces(source, known);
     bool has_moved = false;
     tide_status status =
-        tide_sqlite_log_read(source->log, known, TIDE_SQLITE_NONCES, &has_moved, err);
+        tide_sqlite_log_read(source->log, known, TIDE_SQLITE_NONCES_NOW, &has_moved, err);
     if (status == TIDE_OK && has_moved) {
         tide_sqlite_set_patience(source->db, MEND_BUSY_MS);
         status = tide_sqlite_mend_source(source, err);
@@ -332,24 +333,30 @@ static tide_status sqlite_next(struct tide_source *source, struct tide_arena *ar
 static void sqlite_state(struct tide_source *source, struct tide_buf *buf)
 {
     TIDE_ASSERT(source->is_prepared);
-    tide_sqlite_nonces_save(&source->nonces, source->source_id, buf);
+    tide_sqlite_nonces_save(&source->nonces, &source->trail, source->source_id, buf);
 }
 
 static tide_status sqlite_confirm(struct tide_source *source, struct tide_position position,
                                   struct tide_error *err)
 {
     TIDE_ASSERT(source->is_prepared);
+    if ((int64_t)position.lo > source->trail.confirmed) {
+        source->trail.confirmed = (int64_t)position.lo; /* also when it is put off half way */
+    }
     return tide_sqlite_confirm(&source->confirm, source->db, source->watch,
                                source->options.pipeline, &source->nonces, (int64_t)position.lo,
                                err);
 }
 
+/* Asked of the log itself: while lanes are full nobody reads it. Its ids are dense enough. */
 static uint64_t sqlite_retained_bytes(struct tide_source *source)
 {
-    if (source->log == NULL) {
+    struct tide_error err;
+    int64_t last = 0;
+    if (source->log == NULL || tide_sqlite_log_last(source->db, &last, &err) != TIDE_OK) {
         return 0;
     }
-    int64_t entries = tide_sqlite_log_end(source->log) - source->confirm.confirmed;
+    int64_t entries = last - source->confirm.confirmed;
     return entries <= 0 ? 0 : (uint64_t)entries * tide_sqlite_log_entry_size(source->log);
 }
 

@@ -32,6 +32,7 @@ struct tide_source {
 
     bool is_prepared;
     struct tide_sqlite_nonces nonces;
+    struct tide_sqlite_trail trail;
     struct tide_sqlite_confirm confirm;
     struct tide_sqlite_watch *watch;
     struct tide_sqlite_log *log;
@@ -47,7 +48,7 @@ tide_status tide_sqlite_prepare_source(struct tide_source *source, const tide_st
 /** Mends what is to be mended (sqlite_mend.h) and goes on with the tables that there are now. */
 tide_status tide_sqlite_mend_source(struct tide_source *source, struct tide_error *err);
 
-/** The nonces that our row may have: TIDE_SQLITE_NONCES of them, borrowed. */
+/** The nonces that our row may have: TIDE_SQLITE_NONCES_NOW of them, borrowed. */
 void tide_sqlite_known_nonces(const struct tide_source *source, tide_str *ret_known);
 
 /** Forgets what prepare has made of this run. */
