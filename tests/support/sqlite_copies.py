@@ -45,36 +45,58 @@ def since_last_begin(path, only):
     return kept
 
 
-def differences(database, path, other_keys=(), gone=None):
+def current(path):
+    """The frames that count for each store: since its last `begin`, and none behind a truncation
+    that nothing has come after, as of a table that is gone."""
+    all_lines = lines(path)
+    begins, changes = {}, {}
+    for at, (store, kind, line) in enumerate(all_lines):
+        if kind == "begin":
+            begins[store] = at
+        if kind == "change":
+            changes[store] = at if b'"op":"truncate"' in line[:40] else None
+    kept = path.with_suffix(".latest")
+    kept.write_bytes(b"".join(
+        line for at, (store, _, line) in enumerate(all_lines)
+        if at >= begins.get(store, 0) and (changes.get(store) or 0) <= begins.get(store, 0)))
+    return kept
+
+
+def differences(database, path, other_keys=(), gone=None, all_keys=False):
     """What a consumer of all frames has otherwise than the database; [] when nothing. `gone`:
     {store: key columns} of tables that the database does not have any more."""
     db = connect(database)
     try:
-        path = since_last_begin(path, {f"{CONNECTION}.{table}" for table in other_keys})
+        path = current(path) if all_keys else since_last_begin(path, {f"{CONNECTION}.{table}" for table in other_keys})
         rebuilt = frames.rebuild([path], {**(gone or {}), **frames.sqlite_keys(db, CONNECTION)})
         found = frames.differences(rebuilt, db, CONNECTION)
         there = {f"{CONNECTION}.{table}" for table in frames.sqlite_tables(db)}
         return found + [f"{store}: rows of a table that is gone" for store in rebuilt.stores
                         if store not in there and any(True for _ in rebuilt.rows(store))]
+    except frames.FrameError as error:
+        return [str(error)]     # rows of a table that is gone, without its truncation as yet
     finally:
         db.close()
 
 
-def open_snapshots(path):
-    """Stores whose last snapshot has no end yet."""
+def open_snapshots(database, path):
+    """Tables whose last snapshot has no end yet."""
     last = {}
     for store, kind, _ in lines(path):
         if kind in ("begin", "resume", "end"):
             last[store] = kind
-    return [store for store, kind in last.items() if kind != "end"]
+    db = connect(database)
+    there = {f"{CONNECTION}.{table}" for table in frames.sqlite_tables(db)}
+    db.close()
+    return [store for store, kind in last.items() if kind != "end" and store in there]
 
 
-def wait_equal(process, database, path, other_keys=(), gone=None, timeout=20):
+def wait_equal(process, database, path, other_keys=(), gone=None, all_keys=False, timeout=20):
     """Waits until a consumer has what the database has."""
     deadline = time.monotonic() + timeout
     while True:
         is_running = process.running()
-        found = open_snapshots(path) or differences(database, path, other_keys, gone)
+        found = open_snapshots(database, path) or differences(database, path, other_keys, gone, all_keys)
         if not found:
             return
         assert is_running and time.monotonic() < deadline, (
