@@ -152,6 +152,7 @@ def play(start, folder, seed, rounds):
                 process = start(*COPY, cwd=folder)
             assert process.running(), process.err()
         sqlite_copies.wait_equal(process, database, out, all_keys=True)
+        process.wait_for_line("starting|going on")      # before, a signal is the end
         process.interrupt().check()
     except AssertionError as error:
         raise AssertionError(f"seed {seed}: {error}\n{app.script()}") from None

@@ -133,6 +133,9 @@ CHANGES = {
     "vacuum of rowid tables": ("*", "VACUUM", ["copy notes: VACUUM has given its rows other rowids"]),
     "vacuum of an indexed rowid table": ("lines", "VACUUM", []),
     "vacuum of keyed tables": ("orders", "VACUUM", []),
+    "an index dropped and made again around vacuum": (
+        "lines", "DROP INDEX lines_line; VACUUM; CREATE INDEX lines_line ON lines (line)",
+        ["copy lines: VACUUM has given its rows other rowids"]),
     "an index dropped before vacuum": ("lines", "DROP INDEX lines_line; VACUUM",
                                        ["copy lines: VACUUM has given its rows other rowids"]),
     "our log dropped": ("*", "DROP TABLE _tidemark_changes", "our table _tidemark_changes"),
@@ -193,6 +196,53 @@ def test_load_after_a_pause_mends_the_same(path, watched, change):
         return
     sqlite_ddl.load(path, "shop", 1, globs)
     expect_notes(path, expected)
+
+
+@pytest.mark.parametrize("name", ["x", 'odd "name\'s"'])
+def test_check_prints_what_mends_a_renamed_log(path, watched, name):
+    watch = watched("*")
+    quoted = '"' + name.replace('"', '""') + '"'
+    change_schema(path, f"ALTER TABLE _tidemark_changes RENAME TO {quoted};"
+                  "INSERT INTO orders VALUES (9, 'cap', 1)")
+    assert "our table _tidemark_changes" in watch.look()
+    remedy, = [remedy for is_problem, what, remedy in sqlite_ddl.check(path) if is_problem]
+    assert remedy == f'ALTER TABLE {quoted} RENAME TO "_tidemark_changes"'
+    change_schema(path, remedy)
+    sqlite_ddl.load(path, "shop", 1, "*")
+    assert marks(path)[0][1:] == (1, 9)
+    assert not [what for is_problem, what, _ in sqlite_ddl.check(path) if is_problem]
+
+
+def test_check_says_what_the_next_run_will_do(path, watched):
+    watched("*")
+    change_schema(path, "ALTER TABLE parts ADD COLUMN weight; DROP INDEX orders_item; DROP TABLE lines;"
+                  "DROP TRIGGER _tidemark_2_ad")
+    said = [what for _, what, _ in sqlite_ddl.check(path) if "since its pipelines ran" in what]
+    assert [re.search(r"table (\w+) has .*; the next run (.*)", what).groups() for what in said] == [
+        ("lines", "leaves it out"), ("notes", "copies it anew"),
+        ("orders", "makes its triggers anew"), ("parts", "copies it anew")]
+    assert notes(path) == []
+
+
+def test_migrations_that_meet_our_triggers(path, watched):
+    """As documented: they fail, change nothing, and work once the triggers were made anew."""
+    watch = watched("*")
+    app = connect(path)
+    app.execute("DROP INDEX orders_item")
+    with pytest.raises(sqlite3.OperationalError, match="error in trigger _tidemark_"):
+        app.execute("ALTER TABLE orders DROP COLUMN item")
+    assert watch.look() == "moved"
+    app.execute("ALTER TABLE orders DROP COLUMN item")
+    app.execute("CREATE UNIQUE INDEX o ON orders (count)")
+    assert watch.look() == "moved"
+    app.execute("PRAGMA legacy_alter_table = ON")
+    app.execute("ALTER TABLE orders RENAME TO bills")
+    with pytest.raises(sqlite3.OperationalError, match="no such table: main.orders"):
+        app.execute("INSERT INTO bills VALUES (7, 7)")
+    assert watch.look() == "moved"
+    app.execute("SELECT count(*) FROM sqlite_schema")      # reads the schema again
+    app.execute("INSERT INTO bills VALUES (7, 7)")
+    app.close()
 
 
 def test_a_second_pipeline_learns_of_it_from_the_log(path, watched):

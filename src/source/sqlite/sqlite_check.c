@@ -3,6 +3,7 @@
 #include "base/buf.h"
 #include "source/sqlite/sqlite_db.h"
 #include "source/sqlite/sqlite_installed.h"
+#include "source/sqlite/sqlite_plan.h"
 #include "source/sqlite/sqlite_tokens.h"
 
 #include <inttypes.h>
@@ -191,7 +192,7 @@ static tide_status check_triggers(struct check *check, const struct tide_sqlite_
             find(
                 check, false, "",
                 "the AFTER INSERT trigger %.*s on table %.*s has RAISE or FAIL: that is fine while "
-                "it is older than ours, but making it anew during a copy ends the copy",
+                "it is older than ours, but making it anew during a copy has the table copied anew",
                 TIDE_STR_ARG(tide_sqlite_column_str(stmt, 0)), TIDE_STR_ARG(table));
         }
     }
@@ -236,6 +237,53 @@ static tide_status check_pipelines(struct check *check, struct tide_error *err)
     return TIDE_OK;
 }
 
+/* A trigger of ours tells under what name our log is now, where somebody has renamed it. */
+static tide_status renamed_log(struct check *check, struct tide_buf *remedy, struct tide_error *err)
+{
+    TIDE_CLEANUP(tide_sqlite_stmt_done) sqlite3_stmt *stmt = NULL;
+    TIDE_TRY(tide_sqlite_prepare(
+        check->db,
+        TIDE_STR("SELECT name FROM main.sqlite_schema AS s WHERE type = 'table' AND EXISTS "
+                 "(SELECT 1 FROM main.sqlite_schema AS t WHERE t.type = 'trigger' AND t.name GLOB "
+                 "'" TIDE_SQLITE_PREFIX "[0-9]*_ad' AND instr(t.sql, 'INSERT INTO \"' || "
+                 "replace(s.name, '\"', '\"\"') || '\" (t, op, ') > 0) AND NOT EXISTS (SELECT 1 "
+                 "FROM main.sqlite_schema WHERE name = '" TIDE_SQLITE_LOG "')"),
+        &stmt, err));
+    bool is_row = false;
+    TIDE_TRY(tide_sqlite_step(stmt, &is_row, err));
+    if (is_row) {
+        tide_buf_append_str(remedy, TIDE_STR("ALTER TABLE "));
+        tide_sqlite_append_name(remedy, tide_sqlite_column_str(stmt, 0));
+        tide_buf_append_str(remedy, TIDE_STR(" RENAME TO \"" TIDE_SQLITE_LOG "\""));
+    } else {
+        tide_buf_append_str(remedy, TIDE_STR("tidemark detach"));
+    }
+    return TIDE_OK;
+}
+
+/* What has happened since the pipelines ran last, and what the next run will do about it. */
+static tide_status check_plan(struct check *check, struct tide_error *err)
+{
+    struct tide_sqlite_choice choice = {.connection = check->options->connection};
+    TIDE_CLEANUP(tide_sqlite_plan_done) struct tide_sqlite_plan plan = {0};
+    TIDE_TRY(tide_sqlite_plan_make(check->db, &choice, &plan, err));
+    for (size_t i = 0; i < plan.count; i++) {
+        const struct tide_sqlite_step *step = &plan.steps[i];
+        bool is_made_anew = step->kind == TIDE_SQLITE_STEP_REMAKE;
+        const char *what = is_made_anew                          ? "makes its triggers anew"
+                           : step->kind == TIDE_SQLITE_STEP_COPY ? "copies it anew"
+                                                                 : "leaves it out";
+        tide_str reason =
+            is_made_anew ? TIDE_STR("one of its UNIQUE indexes is gone, and while our triggers "
+                                    "name its columns these cannot be dropped")
+                         : step->reason;
+        find(check, false, "run the pipeline again, or tidemark detach",
+             "table %.*s has changed since its pipelines ran: %.*s; the next run %s",
+             TIDE_STR_ARG(step->name), TIDE_STR_ARG(reason), what);
+    }
+    return TIDE_OK;
+}
+
 /* What an earlier installation left, or runs now. */
 static tide_status check_installed(struct check *check, struct tide_error *err)
 {
@@ -252,10 +300,15 @@ static tide_status check_installed(struct check *check, struct tide_error *err)
         status = tide_sqlite_version_check(check->db, err);
     }
     if (status == TIDE_STALE || status == TIDE_INVALID) {
-        find(check, true, "tidemark detach", "%s", err->message);
+        TIDE_CLEANUP(tide_buf_done) struct tide_buf remedy = {0};
+        char what[sizeof(err->message)];
+        (void)snprintf(what, sizeof(what), "%s", err->message);
+        TIDE_TRY(renamed_log(check, &remedy, err));
+        find(check, true, tide_buf_cstr(&remedy), "%s", what);
         return TIDE_OK;
     }
     TIDE_TRY(status);
+    TIDE_TRY(check_plan(check, err));
     return check_pipelines(check, err);
 }
 

@@ -2,6 +2,7 @@
 
 #include "base/clock.h"
 #include "source/sqlite/sqlite_db.h"
+#include "source/sqlite/sqlite_installed.h"
 #include "source/sqlite/sqlite_log.h"
 
 #include <unistd.h>
@@ -71,6 +72,7 @@ static tide_status work(sqlite3 *db, struct tide_sqlite_watch *watch, tide_str p
     if (has_moved) {
         return tide_fail_retriable(err, TIDE_TIMEOUT, "the schema has moved: reading comes first");
     }
+    TIDE_TRY(tide_sqlite_schema_settle(db, err));
     const char *nonce = nonces->text[nonces->is_next_saved ? 1 : 0];
     TIDE_TRY(write_row(db, pipeline, position, nonce, err));
     TIDE_TRY(prune(db, ret_has_more, err));

@@ -3,7 +3,7 @@
  *
  *   _tidemark_changes   (id INTEGER PRIMARY KEY, t, op, r, k1 … kN)   the log; never empty
  *   _tidemark_tables    (t INTEGER PRIMARY KEY, name, spec)           tables that have triggers
- *   _tidemark_state     (k PRIMARY KEY, v)                            source_id, format_version
+ *   _tidemark_state     (k PRIMARY KEY, v)           source_id, format_version, schema_version
  *   _tidemark_pipelines (name PRIMARY KEY, confirmed, nonce, tables)
  *   _tidemark_canary    (v)                           one row at rowid 7, which VACUUM moves to 1
  *

@@ -65,6 +65,27 @@ tide_status tide_sqlite_canary(sqlite3 *db, int64_t *ret_rowid, struct tide_erro
                            ret_rowid, err);
 }
 
+tide_status tide_sqlite_schema_versions(sqlite3 *db, int64_t *ret_now, int64_t *ret_known,
+                                        struct tide_error *err)
+{
+    TIDE_TRY(tide_sqlite_int(db, "PRAGMA main.schema_version", 0, ret_now, err));
+    return tide_sqlite_int(
+        db, "SELECT v FROM main.\"" TIDE_SQLITE_STATE "\" WHERE k = 'schema_version'", 0, ret_known,
+        err);
+}
+
+tide_status tide_sqlite_schema_settle(sqlite3 *db, struct tide_error *err)
+{
+    int64_t now = 0;
+    int64_t known = 0;
+    TIDE_TRY(tide_sqlite_schema_versions(db, &now, &known, err));
+    return now == known ? TIDE_OK
+                        : tide_sqlite_execf(db, err,
+                                            "INSERT OR REPLACE INTO main.\"" TIDE_SQLITE_STATE
+                                            "\" (k, v) VALUES ('schema_version', %lld)",
+                                            (long long)now);
+}
+
 static void copy_pipeline(sqlite3_stmt *stmt, struct tide_arena *arena,
                           struct tide_sqlite_pipeline *ret_pipeline)
 {

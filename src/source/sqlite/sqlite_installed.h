@@ -33,6 +33,15 @@ tide_status tide_sqlite_log_width(sqlite3 *db, int64_t *ret_width, struct tide_e
 /** Where VACUUM has put the canary: 7 when it did not move, 0 when it is gone. */
 tide_status tide_sqlite_canary(sqlite3 *db, int64_t *ret_rowid, struct tide_error *err);
 
+/** PRAGMA schema_version, and what it was when all triggers were last known to be right; 0:
+ * unknown.
+ */
+tide_status tide_sqlite_schema_versions(sqlite3 *db, int64_t *ret_now, int64_t *ret_known,
+                                        struct tide_error *err);
+
+/** Writes down that all triggers are right as of now. In the caller's write transaction. */
+tide_status tide_sqlite_schema_settle(sqlite3 *db, struct tide_error *err);
+
 /** The pipeline of that name among those in the database, copied into `arena`. */
 tide_status tide_sqlite_pipeline_find(sqlite3 *db, tide_str name, struct tide_arena *arena,
                                       bool *ret_is_there, struct tide_sqlite_pipeline *ret_pipeline,

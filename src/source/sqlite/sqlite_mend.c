@@ -254,13 +254,13 @@ tide_status tide_sqlite_mend_apply(sqlite3 *db, struct tide_sqlite_plan *plan, b
         TIDE_TRY(do_step(&mending, &plan->steps[i], err));
     }
     TIDE_TRY(write_our_numbers(&mending, err));
-    if (plan->canary == TIDE_SQLITE_CANARY_ROWID) {
-        return TIDE_OK;
+    if (plan->canary != TIDE_SQLITE_CANARY_ROWID) {
+        TIDE_TRY(tide_sqlite_execf(db, err, "DELETE FROM main.\"" TIDE_SQLITE_CANARY "\""));
+        TIDE_TRY(tide_sqlite_execf(
+            db, err, "INSERT INTO main.\"" TIDE_SQLITE_CANARY "\" (rowid, v) VALUES (%d, 0)",
+            TIDE_SQLITE_CANARY_ROWID));
     }
-    return tide_sqlite_exec(db,
-                            "DELETE FROM main.\"" TIDE_SQLITE_CANARY "\";"
-                            "INSERT INTO main.\"" TIDE_SQLITE_CANARY "\" (rowid, v) VALUES (7, 0)",
-                            err);
+    return tide_sqlite_schema_settle(db, err);
 }
 
 /* Moves what the pipeline follows out of the plan, in order. */

@@ -117,6 +117,15 @@ static void plan_copy(struct tide_sqlite_plan *plan, struct tide_sqlite_table *t
     step->reason = tide_str_from(reason);
 }
 
+/* VACUUM has run, and the table had no index then, or may have had none: indexes may be dropped
+ * before it and made again. */
+static bool is_renumbered(const struct tide_sqlite_plan *plan,
+                          const struct tide_sqlite_table *table)
+{
+    return plan->canary != TIDE_SQLITE_CANARY_ROWID && tide_sqlite_table_has_hidden_rowid(table) &&
+           (tide_sqlite_table_is_renumbered(table) || !plan->is_only_vacuum);
+}
+
 /* The shape is the one that the triggers were made for: are they whole? */
 static void plan_triggers(struct tide_sqlite_plan *plan, struct tide_sqlite_table *table,
                           enum tide_sqlite_fit fit, tide_str misfit)
@@ -131,7 +140,7 @@ static void plan_triggers(struct tide_sqlite_plan *plan, struct tide_sqlite_tabl
         plan_copy(plan, table, false, "");
         give_reason(plan, &plan->steps[plan->count - 1], "our trigger %.*s was dropped or changed",
                     TIDE_STR_ARG(misfit));
-    } else if (plan->canary != TIDE_SQLITE_CANARY_ROWID && tide_sqlite_table_is_renumbered(table)) {
+    } else if (is_renumbered(plan, table)) {
         plan_copy(plan, table, false, "VACUUM has given its rows other rowids");
     }
 }
@@ -235,7 +244,11 @@ tide_status tide_sqlite_plan_make(sqlite3 *db, const struct tide_sqlite_choice *
     bool is_there = false;
     TIDE_TRY(
         tide_sqlite_pipeline_find(db, choice->pipeline, &plan.arena, &is_there, &plan.row, err));
+    int64_t now = 0;
+    int64_t known = 0;
     TIDE_TRY(tide_sqlite_canary(db, &plan.canary, err));
+    TIDE_TRY(tide_sqlite_schema_versions(db, &now, &known, err));
+    plan.is_only_vacuum = now == known + 1;
     TIDE_TRY(tide_sqlite_tables_read(db, choice->connection, NULL, 0, &plan.all, err));
     TIDE_TRY(tide_sqlite_present_read(db, &plan.present, err));
     TIDE_TRY(plan_all_registered(db, &plan, err));

@@ -40,6 +40,7 @@ struct tide_sqlite_plan {
     struct tide_sqlite_present present;
     struct tide_sqlite_pipeline row; /* ours */
     int64_t canary;
+    bool is_only_vacuum; /* nothing else has happened to the schema since it was known */
     struct tide_sqlite_step *steps;
     size_t count;
     size_t cap;
