@@ -9,7 +9,7 @@
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
-static const struct tide_parquet_limits limits = {1 << 20, 1 << 18, 1 << 20, 1 << 14};
+static const struct tide_parquet_limits limits = {1 << 20, 1 << 18, 1 << 20, 1 << 14, true};
 
 /* Touches every value, so that sanitizers see each. */
 static uint64_t digest_slots(const struct tide_parquet_values *values)

@@ -2,6 +2,7 @@
 #include "cmocka_prelude.h"
 
 #include "base/limits.h"
+#include "format/parquet/crc32.h"
 #include "format/parquet/metadata.h"
 #include "parquet_table.h"
 #include "soak.h"
@@ -101,26 +102,36 @@ static void write_after_reset_same_bytes(void **state)
     parquet_table_done(&table);
 }
 
-/* A small file of every type, for damage. */
-static void small_file(struct tide_buf *file, enum tide_parquet_codec codec)
-{
-    struct parquet_random random = {.state = 6 + (uint64_t)codec};
+/* A small table of every type and its file, for damage. */
+struct small {
     struct tide_parquet_column columns[ALL_TYPES];
     struct parquet_table table;
+    struct tide_buf file;
+};
+
+static void make_small(struct small *small, enum tide_parquet_codec codec)
+{
+    struct parquet_random random = {.state = 6 + (uint64_t)codec};
     struct tide_parquet_options options = tide_parquet_options_default();
     struct tide_parquet_writer *writer TIDE_CLEANUP(tide_parquet_writer_free_ptr) = NULL;
-    make_columns(&random, columns);
-    parquet_table_make(&table, &random, columns, ALL_TYPES, 9);
+    *small = (struct small){0};
+    make_columns(&random, small->columns);
+    parquet_table_make(&small->table, &random, small->columns, ALL_TYPES, 9);
     options.codec = codec;
     options.row_group_rows = 5;
-    tide_buf_append_str(file, write_table(&table, &options, 1, &writer));
-    parquet_table_done(&table);
+    tide_buf_append_str(&small->file, write_table(&small->table, &options, 1, &writer));
+}
+
+static void small_done(struct small *small)
+{
+    parquet_table_done(&small->table);
+    tide_buf_done(&small->file);
 }
 
 /* Reads all there is; the worst of the results. */
-static tide_status read_all(tide_str bytes)
+static tide_status read_all(tide_str bytes, bool takes_any_checksum)
 {
-    struct tide_parquet_limits limits = {1 << 20, 1 << 20, 1 << 20, 1 << 16};
+    struct tide_parquet_limits limits = {1 << 20, 1 << 20, 1 << 20, 1 << 16, takes_any_checksum};
     struct tide_parquet_reader *reader TIDE_CLEANUP(tide_parquet_reader_free_ptr) = NULL;
     struct tide_parquet_values values TIDE_CLEANUP(tide_parquet_values_done) = {0};
     struct tide_error err = {0};
@@ -144,13 +155,13 @@ static tide_status read_all(tide_str bytes)
 static void read_every_truncation_is_corrupt(void **state)
 {
     (void)state;
-    struct tide_buf file TIDE_CLEANUP(tide_buf_done) = {0};
-    small_file(&file, TIDE_PARQUET_ZSTD);
-    assert_int_equal(read_all(tide_buf_str(&file)), TIDE_OK);
-    for (size_t len = 0; len < file.len; len++) {
+    struct small small TIDE_CLEANUP(small_done);
+    make_small(&small, TIDE_PARQUET_ZSTD);
+    assert_int_equal(read_all(tide_buf_str(&small.file), false), TIDE_OK);
+    for (size_t len = 0; len < small.file.len; len++) {
         char *copy = test_malloc(len + 1); /* of its own, so that sanitizers see what is behind */
-        memcpy(copy, file.ptr, len);
-        assert_int_equal(read_all(tide_str_of(copy, len)), TIDE_CORRUPT);
+        memcpy(copy, small.file.ptr, len);
+        assert_int_equal(read_all(tide_str_of(copy, len), false), TIDE_CORRUPT);
         test_free(copy);
     }
 }
@@ -159,15 +170,39 @@ static void read_every_truncation_is_corrupt(void **state)
 static void read_cut_in_the_middle_is_an_error(void **state)
 {
     (void)state;
-    struct tide_buf file TIDE_CLEANUP(tide_buf_done) = {0};
-    small_file(&file, TIDE_PARQUET_LZ4_RAW);
-    for (size_t cut = 1; cut < file.len - 12; cut++) {
-        char *copy = test_malloc(file.len - cut);
-        memcpy(copy, file.ptr, 4);
-        memcpy(copy + 4, file.ptr + 4 + cut, file.len - 4 - cut);
-        assert_true(read_all(tide_str_of(copy, file.len - cut)) != TIDE_OK);
+    struct small small TIDE_CLEANUP(small_done);
+    make_small(&small, TIDE_PARQUET_LZ4_RAW);
+    size_t len = small.file.len;
+    for (size_t cut = 1; cut < len - 12; cut++) {
+        char *copy = test_malloc(len - cut);
+        memcpy(copy, small.file.ptr, 4);
+        memcpy(copy + 4, small.file.ptr + 4 + cut, len - 4 - cut);
+        assert_true(read_all(tide_str_of(copy, len - cut), false) != TIDE_OK);
         test_free(copy);
     }
+}
+
+/* The footer's names, counts and bounds have no checksum: there a byte may be another one. */
+static void read_every_changed_byte_in_pages_is_told_or_changes_nothing(void **state)
+{
+    (void)state;
+    struct small small TIDE_CLEANUP(small_done);
+    uint32_t footer_size = 0;
+    size_t told = 0;
+    make_small(&small, TIDE_PARQUET_UNCOMPRESSED);
+    struct tide_buf *file = &small.file;
+    memcpy(&footer_size, file->ptr + (file->len - 8), sizeof(footer_size));
+    size_t end = file->len - 8 - footer_size;
+    for (size_t at = 0; at < end; at++) {
+        file->ptr[at] = (char)(file->ptr[at] ^ 0x10);
+        if (read_all(tide_buf_str(file), false) == TIDE_OK) {
+            parquet_table_check(&small.table, tide_buf_str(file), true);
+        } else {
+            told++;
+        }
+        file->ptr[at] = (char)(file->ptr[at] ^ 0x10);
+    }
+    assert_true(told > end * 9 / 10);
 }
 
 static void read_every_changed_byte_never_crashes(void **state)
@@ -179,15 +214,16 @@ static void read_every_changed_byte_never_crashes(void **state)
 
     static const unsigned char flips[] = {0x01, 0x80, 0xff, 0x55};
     for (size_t codec = 0; codec < 3; codec++) {
-        struct tide_buf file TIDE_CLEANUP(tide_buf_done) = {0};
-        small_file(&file, codecs[codec]);
-        for (size_t at = 0; at < file.len; at++) {
+        struct small small TIDE_CLEANUP(small_done);
+        make_small(&small, codecs[codec]);
+        for (size_t at = 0; at < small.file.len; at++) {
             for (size_t i = 0; i < sizeof(flips); i++) {
-                file.ptr[at] = (char)(file.ptr[at] ^ flips[i]);
-                tide_status status = read_all(tide_buf_str(&file));
+                char *byte = small.file.ptr + at;
+                *byte = (char)(*byte ^ flips[i]);
+                tide_status status = read_all(tide_buf_str(&small.file), true);
                 assert_true(status == TIDE_OK || status == TIDE_CORRUPT ||
                             status == TIDE_UNSUPPORTED);
-                file.ptr[at] = (char)(file.ptr[at] ^ flips[i]);
+                *byte = (char)(*byte ^ flips[i]);
             }
         }
     }
@@ -333,14 +369,25 @@ static void read_beyond_limits_is_unsupported(void **state)
     }
 }
 
+static void crc32_known_values(void **state)
+{
+    (void)state;
+    assert_int_equal(tide_parquet_crc32(TIDE_STR("")), 0);
+    assert_int_equal(tide_parquet_crc32(TIDE_STR("123456789")), 0xcbf43926);
+    assert_int_equal(tide_parquet_crc32(TIDE_STR("The quick brown fox jumps over the lazy dog")),
+                     0x414fa339);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(crc32_known_values),
         cmocka_unit_test(write_then_read_random_tables_same_values),
         cmocka_unit_test(write_large_columns_spans_pages_and_groups),
         cmocka_unit_test(write_after_reset_same_bytes),
         cmocka_unit_test(read_every_truncation_is_corrupt),
         cmocka_unit_test(read_cut_in_the_middle_is_an_error),
+        cmocka_unit_test(read_every_changed_byte_in_pages_is_told_or_changes_nothing),
         cmocka_unit_test(read_every_changed_byte_never_crashes),
         cmocka_unit_test(end_rows_value_out_of_type_is_invalid),
         cmocka_unit_test(writer_new_bad_columns_and_options_is_invalid),

@@ -7,6 +7,7 @@
  */
 #include "base/limits.h"
 #include "format/parquet/column_writer.h"
+#include "format/parquet/crc32.h"
 #include "format/parquet/hybrid.h"
 #include "format/parquet/statistics.h"
 
@@ -135,6 +136,7 @@ static tide_status append_page(struct tide_parquet_pages *pages, struct tide_buf
     tide_parquet_pack(&pages->packer, &pages->packed, body);
     page.plain_size = (int32_t)body.len;
     page.packed_size = (int32_t)pages->packed.len;
+    page.checksum = tide_parquet_crc32(tide_buf_str(&pages->packed));
     size_t start = out->len;
     tide_parquet_page_append(out, &page);
     chunk->plain_size += (int64_t)(out->len - start + body.len);
@@ -228,6 +230,12 @@ tide_status tide_parquet_column_writer_flush(struct tide_parquet_column_writer *
     while (page.entry_end < writer->entry_count) {
         take_page(writer, pages->page_bytes, index_width, &page);
         TIDE_TRY(append_data(writer, pages, out, &page, index_width, &chunk, err));
+    }
+    if (chunk.plain_size > (int64_t)TIDE_PARQUET_CHUNK_BYTES_MAX) {
+        return tide_fail(err, TIDE_INVALID,
+                         "column %.*s takes %lld bytes in one row group, at most %zu can be read",
+                         TIDE_STR_ARG(writer->column->name), (long long)chunk.plain_size,
+                         TIDE_PARQUET_CHUNK_BYTES_MAX);
     }
     describe(writer, arena, &chunk);
     *ret_chunk = chunk;

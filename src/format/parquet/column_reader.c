@@ -8,6 +8,7 @@
  */
 #include "format/parquet/column_reader.h"
 
+#include "format/parquet/crc32.h"
 #include "format/parquet/hybrid.h"
 #include "format/parquet/values.h"
 
@@ -372,6 +373,10 @@ tide_status tide_parquet_column_read(struct tide_parquet_column_reader *reader, 
         bytes = tide_str_of(bytes.ptr + head_size, bytes.len - head_size);
         if (!take(&bytes, (size_t)page.packed_size, &packed)) {
             return fail_page(reader, TIDE_CORRUPT, "its last page is cut off", err);
+        }
+        if (page.has_checksum && !reader->limits->takes_any_checksum &&
+            tide_parquet_crc32(packed) != page.checksum) {
+            return fail_page(reader, TIDE_CORRUPT, "a page is not what its checksum says", err);
         }
         TIDE_TRY(read_page(reader, &page, packed, err));
     }

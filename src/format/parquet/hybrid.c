@@ -1,6 +1,7 @@
 #include "format/parquet/hybrid.h"
 
 #include "base/status.h"
+#include "format/parquet/varint.h"
 
 #include <string.h>
 
@@ -8,18 +9,9 @@ _Static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "Parquet's byte order 
 
 #define GROUP 8
 
-static void append_varint(struct tide_buf *out, uint64_t value)
-{
-    while (value >= 0x80) {
-        tide_buf_append_char(out, (char)(value | 0x80));
-        value >>= 7;
-    }
-    tide_buf_append_char(out, (char)value);
-}
-
 void tide_hybrid_append_run(struct tide_buf *out, uint32_t value, size_t count, unsigned width)
 {
-    append_varint(out, (uint64_t)count << 1);
+    tide_varint_append(out, (uint64_t)count << 1);
     tide_buf_append(out, &value, (width + 7) / 8);
 }
 
@@ -51,7 +43,7 @@ static void append_packed(struct tide_buf *out, const struct values *values, siz
                           size_t end, unsigned width)
 {
     size_t groups = (end - start + GROUP - 1) / GROUP;
-    append_varint(out, (uint64_t)groups << 1 | 1);
+    tide_varint_append(out, (uint64_t)groups << 1 | 1);
     size_t size = groups * width;
     char *to = tide_buf_reserve(out, size + sizeof(uint64_t));
     char *stop = to + size;

@@ -93,6 +93,8 @@ struct tide_parquet_page {
     int32_t type;
     int32_t plain_size;
     int32_t packed_size;
+    bool has_checksum;
+    uint32_t checksum; /* CRC-32 of the bytes behind the header, as they are */
     int32_t value_count;
     int32_t encoding;
     int32_t definition_encoding; /* version 1 */
@@ -104,7 +106,7 @@ struct tide_parquet_page {
     bool is_packed;
 };
 
-/** Appends a PageHeader of a data page (version 1) or a dictionary page. */
+/** Appends a PageHeader, with its checksum, of a data page (version 1) or a dictionary page. */
 void tide_parquet_page_append(struct tide_buf *out, const struct tide_parquet_page *page);
 
 /** Reads one PageHeader from the start of `bytes` and sets how many bytes it takes. */

@@ -5,6 +5,7 @@ enum page_field {
     PAGE_TYPE = 1,
     PAGE_PLAIN_SIZE = 2,
     PAGE_PACKED_SIZE = 3,
+    PAGE_CHECKSUM = 4,
     PAGE_DATA = 5,
     PAGE_DICTIONARY = 7,
     PAGE_DATA_V2 = 8,
@@ -36,6 +37,7 @@ void tide_parquet_page_append(struct tide_buf *out, const struct tide_parquet_pa
     tide_thrift_put_i32(&writer, PAGE_TYPE, page->type);
     tide_thrift_put_i32(&writer, PAGE_PLAIN_SIZE, page->plain_size);
     tide_thrift_put_i32(&writer, PAGE_PACKED_SIZE, page->packed_size);
+    tide_thrift_put_i32(&writer, PAGE_CHECKSUM, (int32_t)page->checksum);
     int16_t inner = tide_thrift_begin_struct(&writer, is_data ? PAGE_DATA : PAGE_DICTIONARY);
     tide_thrift_put_i32(&writer, DATA_VALUES, page->value_count);
     tide_thrift_put_i32(&writer, DATA_ENCODING, page->encoding);
@@ -116,6 +118,10 @@ static void read_page(struct tide_thrift_reader *reader, struct tide_parquet_pag
             break;
         case PAGE_PACKED_SIZE:
             page->packed_size = tide_thrift_i32(reader, field.type);
+            break;
+        case PAGE_CHECKSUM:
+            page->checksum = (uint32_t)tide_thrift_i32(reader, field.type);
+            page->has_checksum = true;
             break;
         case PAGE_DATA:
         case PAGE_DICTIONARY:

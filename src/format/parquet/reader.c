@@ -63,6 +63,7 @@ tide_status tide_parquet_reader_new(tide_str bytes, const struct tide_parquet_li
                                     struct tide_parquet_reader **ret_reader, struct tide_error *err)
 {
     tide_str footer;
+    TIDE_ASSERT(limits->values <= UINT32_MAX);
     TIDE_TRY(find_footer(bytes, limits, &footer, err));
     struct tide_parquet_reader *reader TIDE_CLEANUP(tide_parquet_reader_free_ptr) =
         tide_alloc(1, sizeof(*reader));

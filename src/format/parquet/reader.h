@@ -13,6 +13,7 @@ struct tide_parquet_limits {
     size_t page_bytes;  /* before compression */
     size_t chunk_bytes; /* of one column of a row group, before compression */
     size_t values;      /* of one column of a row group; a list's elements count, so does a null */
+    bool takes_any_checksum; /* for tests of what a damaged page does */
 };
 
 /** Those of base/limits.h. */

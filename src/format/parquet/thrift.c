@@ -1,19 +1,11 @@
 #include "format/parquet/thrift.h"
 
 #include "base/status.h"
-
-static void put_varint(struct tide_buf *out, uint64_t value)
-{
-    while (value >= 0x80) {
-        tide_buf_append_char(out, (char)(value | 0x80));
-        value >>= 7;
-    }
-    tide_buf_append_char(out, (char)value);
-}
+#include "format/parquet/varint.h"
 
 static void put_zigzag(struct tide_buf *out, int64_t value)
 {
-    put_varint(out, ((uint64_t)value << 1) ^ (uint64_t)(value >> 63));
+    tide_varint_append(out, ((uint64_t)value << 1) ^ (uint64_t)(value >> 63));
 }
 
 static void put_field(struct tide_thrift_writer *writer, int16_t field, enum tide_thrift_type type)
@@ -87,7 +79,7 @@ void tide_thrift_begin_list(struct tide_thrift_writer *writer, int16_t field,
         tide_buf_append_char(writer->out, (char)(count << 4 | type));
     } else {
         tide_buf_append_char(writer->out, (char)(0xf0 | type));
-        put_varint(writer->out, count);
+        tide_varint_append(writer->out, count);
     }
 }
 
@@ -98,7 +90,7 @@ void tide_thrift_add_i32(struct tide_thrift_writer *writer, int32_t value)
 
 void tide_thrift_add_binary(struct tide_thrift_writer *writer, tide_str value)
 {
-    put_varint(writer->out, value.len);
+    tide_varint_append(writer->out, value.len);
     tide_buf_append_str(writer->out, value);
 }
 
