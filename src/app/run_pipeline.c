@@ -98,6 +98,9 @@ static tide_status run_to_end(struct run *run, bool is_quiet, struct tide_error 
     drain(run);
     tide_control_set_phase(&run->control, TIDE_CONTROL_STOPPING);
     tide_progress_view_clear(&run->view);
+    if (status == TIDE_OK) { /* it went on without a sink that has failed */
+        status = tide_pipeline_failed_sink(run->pipeline, err);
+    }
     struct tide_error late;
     tide_status finished = tide_pipeline_finish(run->pipeline, &late);
     report->duration_us = tide_clock_monotonic_us() - run->view.started_us;

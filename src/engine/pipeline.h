@@ -91,9 +91,12 @@ tide_status tide_pipeline_start(struct tide_pipeline *pipeline, struct tide_erro
 
 /**
  * Looks how it goes. TIDE_OK: it runs. TIDE_END: a one-shot copy is complete. Others: ingest
- * ended with this error, or a sink failed for good.
+ * ended with this error, or a sink failed for good (of a service: all of them).
  */
 tide_status tide_pipeline_poll(struct tide_pipeline *pipeline, struct tide_error *err);
+
+/** The error of a sink that has failed for good, while others went on. */
+tide_status tide_pipeline_failed_sink(const struct tide_pipeline *pipeline, struct tide_error *err);
 
 /**
  * Orderly end, in two steps so that a user can cut the second short: `halt` stops ingest and

@@ -83,6 +83,7 @@ tide_status tide_pipeline_resume(struct tide_pipeline *pipeline, tide_str sink,
     }
     end->is_paused = false;
     end->wait_us = 0; /* one that was detached takes part again at once */
+    tide_pipeline_revive(end);
     tide_sink_engine_resume(end->engine);
     tide_waker_wake(pipeline->waker);
     return post(pipeline, TIDE_POST_RESUME, sink, err);

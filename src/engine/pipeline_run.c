@@ -127,6 +127,50 @@ static bool names_sink(const struct tide_error *err, tide_str name)
     return tide_str_starts_with(message, name) && message.ptr[name.len] == ' ';
 }
 
+static tide_status fail_as_sink(const struct tide_pipeline *pipeline,
+                                const struct tide_pipeline_end *end, struct tide_error *err)
+{
+    struct tide_sink_engine_status status;
+    tide_sink_engine_status(end->engine, &status);
+    *err = status.error;
+    return pipeline->end_count == 1 || names_sink(err, end->sink->name)
+               ? err->status
+               : tide_fail_context(err, "sink %.*s", TIDE_STR_ARG(end->sink->name));
+}
+
+/* One of those that have failed for good; NULL: none. */
+static const struct tide_pipeline_end *find_failed(const struct tide_pipeline *pipeline,
+                                                   size_t *ret_count)
+{
+    const struct tide_pipeline_end *failed = NULL;
+    *ret_count = 0;
+    for (size_t i = 0; i < pipeline->end_count; i++) {
+        struct tide_sink_engine_status status;
+        tide_sink_engine_status(pipeline->ends[i].engine, &status);
+        if (status.state == TIDE_SINK_FAILED) {
+            failed = &pipeline->ends[i];
+            (*ret_count)++;
+        }
+    }
+    return failed;
+}
+
+tide_status tide_pipeline_failed_sink(const struct tide_pipeline *pipeline, struct tide_error *err)
+{
+    size_t count = 0;
+    const struct tide_pipeline_end *failed = find_failed(pipeline, &count);
+    return failed == NULL ? TIDE_OK : fail_as_sink(pipeline, failed, err);
+}
+
+/* In a service the others go on without the one that has failed. */
+static tide_status check_going(const struct tide_pipeline *pipeline, struct tide_error *err)
+{
+    size_t count = 0;
+    const struct tide_pipeline_end *failed = find_failed(pipeline, &count);
+    bool goes_on = pipeline->options.is_service && count < pipeline->end_count;
+    return failed == NULL || goes_on ? TIDE_OK : fail_as_sink(pipeline, failed, err);
+}
+
 tide_status tide_pipeline_poll(struct tide_pipeline *pipeline, struct tide_error *err)
 {
     if (atomic_load(&pipeline->has_ended)) {
@@ -134,18 +178,7 @@ tide_status tide_pipeline_poll(struct tide_pipeline *pipeline, struct tide_error
         return err->status == TIDE_END ? check_all_copied(pipeline, err) : err->status;
     }
     TIDE_TRY(tide_pipeline_attach_again(pipeline, err));
-    for (size_t i = 0; i < pipeline->end_count; i++) {
-        struct tide_sink_engine_status status;
-        tide_sink_engine_status(pipeline->ends[i].engine, &status);
-        if (status.state == TIDE_SINK_FAILED) {
-            *err = status.error;
-            return pipeline->end_count == 1 || names_sink(err, pipeline->options.sinks[i].name)
-                       ? err->status
-                       : tide_fail_context(err, "sink %.*s",
-                                           TIDE_STR_ARG(pipeline->options.sinks[i].name));
-        }
-    }
-    return TIDE_OK;
+    return check_going(pipeline, err);
 }
 
 void tide_pipeline_halt(struct tide_pipeline *pipeline)

@@ -177,6 +177,18 @@ static void keep_past(struct tide_pipeline_end *end)
     end->restarts += status.restarts;
 }
 
+void tide_pipeline_revive(struct tide_pipeline_end *end)
+{
+    struct tide_sink_engine_status status;
+    tide_sink_engine_status(end->engine, &status);
+    if (status.state == TIDE_SINK_FAILED) {
+        keep_past(end);
+        tide_sink_engine_free(end->engine);
+        new_engine(end, true, false);
+        tide_sink_engine_start(end->engine);
+    }
+}
+
 /* Twice in a short time waits longer. */
 static void note_detached(struct tide_pipeline_end *end)
 {

@@ -64,6 +64,8 @@ tide_status tide_pipeline_open_sinks(struct tide_pipeline *pipeline, struct tide
                                      struct tide_error *err);
 /** After load: sinks that have lost something begin anew. */
 void tide_pipeline_begin_anew(struct tide_pipeline *pipeline);
+/** A sink that has failed for good gets another engine on its lane, which begins at once. */
+void tide_pipeline_revive(struct tide_pipeline_end *end);
 /** Attaches sinks again that were detached and can be written to. */
 tide_status tide_pipeline_attach_again(struct tide_pipeline *pipeline, struct tide_error *err);
 

@@ -103,7 +103,11 @@ def test_stop_says_which_record_and_goes_on_once_it_is_mended(run, start, databa
     refused = "{default: skip, tables: {prod*: stop, products: skip}}"
     configure(tmp_path, {"all": sink("all.ndjson", refused), "large": "file:large.ndjson"})
     for _ in range(2):
-        failed = run("run", "shop.yaml").check(2)
+        process = start("run", "shop.yaml")
+        process.wait_for_line("sink all has failed: ")
+        process.wait_until(  # alone: the other goes on
+            lambda: (tmp_path / "large.ndjson").read_bytes().count(b'"end"') >= 5, 30, "large")
+        failed = process.interrupt().check(2)
         assert "sink all cannot take a record and `refused` says stop (shop.products, key [3], " \
                "seq " in failed.err
         assert " bytes, limit 2000); raise its max_record_bytes" in failed.err
@@ -119,7 +123,8 @@ def test_stop_says_which_record_and_goes_on_once_it_is_mended(run, start, databa
     process = start("run", "shop.yaml")
     process.wait_for_line("; state in ")
     make_long(database, products=[5])
-    failed = process.wait(30).check(2)
+    process.wait_for_line("sink all has failed: ")
+    failed = process.interrupt().check(2)
     assert '(shop.products, key {"id":5}, change at ' in failed.err
     assert letters(state_of(tmp_path)) == []
 

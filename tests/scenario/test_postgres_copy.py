@@ -198,6 +198,17 @@ class Accidents:
         self.proxy.go_on()
 
 
+def start_again(start, pg, arguments):
+    """Follows again. A server that is still recovering lets nobody in, which ends a start."""
+    while True:
+        process = start(*arguments, "--follow")
+        process.wait_until(lambda process=process: follows(pg) or not process.running(),
+                           what="the stream")
+        if process.running():
+            return process
+        assert process.code == 3 and "PostgreSQL" in process.err(), process.err()
+
+
 def test_trap_b9_copy_outlives_accidents_of_the_server_beside_writers(run, start, server, pg, out, rng,
                                                               proxy_to):
     pg_writers.make_tables(pg.session())
@@ -214,8 +225,7 @@ def test_trap_b9_copy_outlives_accidents_of_the_server_beside_writers(run, start
             assert process.running(), process.err()
             if rng.random() < 0.2:
                 process.kill()
-                process = start(*arguments, "--follow")
-                process.wait_until(lambda: follows(pg), what="the stream")  # a start may fail
+                process = start_again(start, pg, arguments)
         process.wait_until(ended(out, 6), 60, what="six ends")
         assert writers.stop() > 0
         process.interrupt().check()

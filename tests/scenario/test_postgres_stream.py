@@ -271,16 +271,6 @@ def test_publication_dropped_stops_the_next_start(follow, run, pg):
     assert f"publication {publication} is gone" in result.err
 
 
-def test_table_made_later_stops_the_next_start_unless_left_out(follow, run, pg, out):
-    plain_table(pg)
-    follow().interrupt().check()
-    pg.query("CREATE TABLE later (id int PRIMARY KEY); INSERT INTO t VALUES (2, 'second')")
-    result = run("copy", pg.url(), "file:out.ndjson", "--state", "state").check(3)
-    assert "table public.later" in result.err and "--tables" in result.err
-    run("copy", pg.url(), "file:out.ndjson", "--state", "state", "--tables", "t").check()
-    pg_tables.check(pg, out, only=[("public", "t")])
-
-
 @pytest.fixture
 def hold_slot(pg):
     """hold_slot() has pg_recvlogical use the slot; gives the process."""
