@@ -4,6 +4,7 @@
     scripts/run_tests.py [PART...]      parts: unit asan threads fuzz scenario checks
 """
 
+import importlib.util
 import json
 import os
 import re
@@ -32,6 +33,9 @@ SANITIZER_ENV = {
 }
 CASE = re.compile(r"^\[ +(OK|FAILED|SKIPPED) +\] (?!\w+: \d+ test|\d+ test)", re.M)
 PYTEST = ["/usr/bin/python3", "-m", "pytest", "-q", "-p", "no:cacheprovider"]
+# Scenarios mostly wait: as many at a time as there are processors, on servers of their own.
+PARALLEL = ["-n", "auto", "--maxprocesses", "4"] \
+    if importlib.util.find_spec("xdist") is not None else []
 
 
 def prepare(directory, log):
@@ -127,7 +131,8 @@ def pytest(tally, part, folder, needs_program):
         return
     report = ROOT / "build" / f"{part}.xml"
     report.unlink(missing_ok=True)
-    code, _ = run_logged([*PYTEST, "--junitxml", report, folder], log,
+    code, _ = run_logged([*PYTEST, *(PARALLEL if needs_program else []), "--junitxml", report,
+                          folder], log,
                          {"TIDEMARK": os.environ.get("TIDEMARK", str(ROOT / "build/tidemark"))},
                          append=True)
     if code == 5:  # no tests there yet
