@@ -46,7 +46,7 @@ def times(path, kind):
                 if line.startswith(f'{{"kind":"{kind}"')]
 
 
-@pytest.mark.parametrize("first, second", [(-YEAR, YEAR), (YEAR, -YEAR), (-50 * YEAR, 200 * YEAR)])
+@pytest.mark.parametrize("first, second", [(-YEAR, YEAR), (YEAR, -YEAR)])
 def test_clock_set_while_following_holds_nothing_up(start, run, clock, tmp_path, first, second):
     database, out = tmp_path / "a.db", tmp_path / "out.ndjson"
     make_numbers(database)

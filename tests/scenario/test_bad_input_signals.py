@@ -279,9 +279,9 @@ def test_killed_at_random_with_three_sinks_every_one_ends_equal(run, start, data
                 f"DELETE FROM t WHERE id = {3 * n}", f"INSERT INTO t VALUES ({5000 + n}, 'new')")
     process = start("run", "a.yaml")
     paths = [tmp_path / "x.ndjson", tmp_path / "y/a.t.ndjson", tmp_path / "z.ndjson"]
-    process.wait_until(lambda: all(ends(path) for path in paths))
     execute(database, "INSERT INTO t VALUES (99999, 'the last one')")
-    process.wait_until(lambda: all(b"the last one" in path.read_bytes()[-5000:] for path in paths))
+    process.wait_until(lambda: all(ends(path) and b"the last one" in path.read_bytes()
+                                   and run("verify", path).code == 0 for path in paths))
     process.terminate().check()
     for path in paths:
         check_equal(database, path)

@@ -7,6 +7,7 @@ import sqlite3
 import time
 
 import pytest
+from support.process import soak
 from support.trouble import (check_equal, damage, ends, execute, locked, make_numbers, one_sentence,
                              read_only)
 
@@ -103,7 +104,21 @@ def both(tmp_path):
     return [tmp_path / "wal.db", tmp_path / "delete.db"]
 
 
-def test_locked_database_is_named_and_copied_once_it_is_free(run, start, both, tmp_path):
+def test_locked_database_is_waited_for(start, both, tmp_path):
+    with contextlib.ExitStack() as stack:
+        for path in both:
+            stack.enter_context(locked(path))
+        started = [start("copy", f"sqlite:{path.name}", f"file:{path.stem}.ndjson") for path in both]
+        time.sleep(1)
+        assert all(process.running() for process in started)
+    for path, process in zip(both, started):
+        process.wait(30).check()
+        check_equal(path, tmp_path / f"{path.stem}.ndjson")
+
+
+@pytest.mark.soak_only
+def test_database_locked_for_ever_is_named_and_copied_once_it_is_free(run, start, both, tmp_path):
+    """It takes as long as the program's patience, 20 seconds."""
     with contextlib.ExitStack() as stack:
         started = []
         for path in both:
@@ -129,7 +144,7 @@ def test_database_locked_while_it_is_followed_is_waited_for(start, both, tmp_pat
                 sqlite3.connect(path, isolation_level=None, timeout=30))))
             writers[-1].execute("BEGIN EXCLUSIVE")
             writers[-1].execute("UPDATE t SET v = 'while locked' WHERE id = 3")
-        time.sleep(7)
+        time.sleep(soak(2, 20))
         assert all(process.running() for process in started)
         for writer in writers:
             writer.execute("COMMIT")

@@ -143,9 +143,9 @@ def test_trap_b9_backfill_killed_half_way_goes_on_and_ends(start, run, tmp_path,
         process.kill()
         execute(database, f"UPDATE t SET v = 'kill {n}' WHERE id % 100 = {n}")
         process = start("run", "a.yaml")
-    process.wait_until(lambda: ends(out) >= 2)
     execute(database, "INSERT INTO t VALUES (-1, 'last')")
-    process.wait_until(lambda: count(out, b'"last"') > 0)
+    process.wait_until(lambda: ends(out) >= 2 and count(out, b'"last"') > 0
+                       and run("verify", "--all", "out.ndjson").code == 0)
     process.terminate().check()
     check_equal(database, out)
     run("verify", "--all", "out.ndjson").check()
