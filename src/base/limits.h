@@ -64,7 +64,7 @@
 #define TIDE_PG_TRUNCATE_TABLES_MAX ((size_t)1 << 20)
 
 /* Parquet */
-#define TIDE_PARQUET_COLUMNS_MAX      65535 /* a table's, and some of ours beside them */
+#define TIDE_PARQUET_COLUMNS_MAX      131071 /* two for each of a table, and some of ours */
 #define TIDE_PARQUET_FOOTER_BYTES_MAX (64 * TIDE_MIB)
 #define TIDE_PARQUET_PAGE_BYTES_MAX   (1024 * TIDE_MIB) /* before compression; one row fits */
 #define TIDE_PARQUET_CHUNK_BYTES_MAX  (4096 * TIDE_MIB) /* a column's in a row group, likewise */

@@ -16,6 +16,7 @@
  *
  * What has no exact form in the compatible part goes there as Text.
  */
+#include "base/base64.h"
 #include "format/checkpoint_private.h"
 #include "format/json_writer.h"
 
@@ -150,41 +151,6 @@ void tide_checkpoint_value_append(struct tide_buf *buf, struct tide_value value,
     }
 }
 
-static int base64_digit(char c)
-{
-    static const char digits[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
-    const char *at = c == '\0' ? NULL : strchr(digits, c);
-    return at == NULL ? -1 : (int)(at - digits);
-}
-
-/* RFC 4648 with padding, nothing else. False when `text` is not that. */
-static bool base64_decode(tide_str text, struct tide_arena *arena, tide_str *ret_bytes)
-{
-    if (text.len % 4 != 0) {
-        return false;
-    }
-    size_t padding = tide_str_ends_with(text, TIDE_STR("=="))  ? 2
-                     : tide_str_ends_with(text, TIDE_STR("=")) ? 1
-                                                               : 0;
-    char *to = tide_arena_bytes(arena, text.len / 4 * 3);
-    for (size_t i = 0; i < text.len; i += 4) {
-        uint32_t group = 0;
-        for (size_t k = 0; k < 4; k++) {
-            bool is_padding = i + k >= text.len - padding;
-            int digit = is_padding ? 0 : base64_digit(text.ptr[i + k]);
-            if (digit < 0) {
-                return false;
-            }
-            group = group << 6 | (uint32_t)digit;
-        }
-        for (size_t k = 0; k < 3; k++) {
-            to[i / 4 * 3 + k] = (char)(group >> (16 - 8 * k));
-        }
-    }
-    *ret_bytes = tide_str_of(to, text.len / 4 * 3 - padding);
-    return true;
-}
-
 static const struct tide_shape_field value_fields[] = {{.name = "type"},
                                                        {.name = "value", .is_optional = true}};
 static const struct tide_shape_form value_form = {
@@ -205,7 +171,7 @@ static tide_status read_own(const struct tide_shape *shape, tide_str raw,
         if (own_kinds[i] == NULL || !tide_str_equal(kind, tide_str_from(own_kinds[i]))) {
             continue;
         }
-        if (i == TIDE_VALUE_RAW_TEXT && !base64_decode(text, shape->arena, &text)) {
+        if (i == TIDE_VALUE_RAW_TEXT && !tide_base64_decode(text, shape->arena, &text)) {
             return tide_shape_fail(shape, values[1], "no base 64", err);
         }
         *ret_value = (struct tide_value){text.ptr, (uint32_t)text.len, (uint8_t)i};

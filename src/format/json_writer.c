@@ -1,5 +1,6 @@
 #include "format/json_writer.h"
 
+#include "base/base64.h"
 #include "base/status.h"
 #include "format/json_scan.h"
 
@@ -97,32 +98,7 @@ void tide_json_append_key(struct tide_buf *buf, tide_str name)
 
 void tide_json_append_base64(struct tide_buf *buf, tide_str bytes)
 {
-    static const char digits[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
-    const unsigned char *from = (const unsigned char *)bytes.ptr;
-    TIDE_ASSERT(bytes.len <= SIZE_MAX / 4);
-    char *to = tide_buf_reserve(buf, (bytes.len + 2) / 3 * 4 + 2);
-    char *start = to;
-    size_t at = 0;
-    *to++ = '"';
-    for (; bytes.len - at >= 3; at += 3) {
-        unsigned group = (unsigned)from[at] << 16 | (unsigned)from[at + 1] << 8 | from[at + 2];
-        *to++ = digits[group >> 18];
-        *to++ = digits[group >> 12 & 63];
-        *to++ = digits[group >> 6 & 63];
-        *to++ = digits[group & 63];
-    }
-    if (at < bytes.len) {
-        bool has_two = bytes.len - at == 2;
-        unsigned group = (unsigned)from[at] << 16 | (has_two ? (unsigned)from[at + 1] << 8 : 0);
-        to[0] = digits[group >> 18];
-        to[1] = digits[group >> 12 & 63];
-        to[2] = '=';
-        to[3] = '=';
-        if (has_two) {
-            to[2] = digits[group >> 6 & 63];
-        }
-        to += 4;
-    }
-    *to++ = '"';
-    buf->len += (size_t)(to - start);
+    tide_buf_append_char(buf, '"');
+    tide_base64_append(buf, bytes);
+    tide_buf_append_char(buf, '"');
 }

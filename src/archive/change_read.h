@@ -1,0 +1,30 @@
+/* A Parquet file of a series' rows, row by row. Pure. Private to change_*.c. */
+#pragma once
+
+#include "archive/change_plan.h"
+#include "archive/change_row.h"
+#include "base/status.h"
+#include "base/str.h"
+
+struct tide_change_reader;
+
+/**
+ * Opens a segment and reads of which columns it is.
+ *
+ * Owns:   borrows from `bytes`.
+ * Errors: TIDE_CORRUPT it is no segment of ours; TIDE_UNSUPPORTED of another version.
+ */
+tide_status tide_change_reader_new(tide_str bytes, struct tide_change_reader **ret_reader,
+                                   struct tide_error *err);
+void tide_change_reader_free(struct tide_change_reader *reader);
+void tide_change_reader_free_ptr(struct tide_change_reader **reader);
+
+/** Of the rows; lives as long as the reader. */
+const struct tide_change_schema *tide_change_reader_schema(const struct tide_change_reader *reader);
+
+/** How many rows the file says it has. */
+int64_t tide_change_reader_rows(const struct tide_change_reader *reader);
+
+/** The next row, valid until the next call. TIDE_END after the last, TIDE_CORRUPT. */
+tide_status tide_change_reader_next(struct tide_change_reader *reader, int64_t *ret_time,
+                                    struct tide_change_row *ret_row, struct tide_error *err);
