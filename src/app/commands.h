@@ -27,6 +27,7 @@ struct tide_command {
 extern const struct tide_command tide_commands[];
 
 /* The commands themselves; what each does is its line in the table. */
+int tide_command_archive(int argc, char **argv);
 int tide_command_backfill(int argc, char **argv);
 int tide_command_check(int argc, char **argv);
 int tide_command_checkpoint(int argc, char **argv);
