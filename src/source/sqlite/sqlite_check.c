@@ -101,9 +101,10 @@ static tide_status check_pragmas(struct check *check, struct tide_error *err)
             "with SQLITE_BUSY");
     }
     if (!tide_str_equal(tide_sqlite_column_str(stmt, 1), TIDE_STR("UTF-8"))) {
-        find(check, false, "",
-             "the database is UTF-16: SQLite converts text as it is read, and half surrogate pairs "
-             "are lost");
+        find(
+            check, false, "",
+            "the database is UTF-16: SQLite converts text as it is read, and half surrogate pairs, "
+            "U+FFFE and U+FFFF are lost; rows with them in their key are not copied right");
     }
     return TIDE_OK;
 }
