@@ -1,18 +1,19 @@
 """Our Parquet files in DuckDB and pyarrow, and theirs in ours, value by value and type by type."""
 
-import os
 import pathlib
 import random
+import struct
 import subprocess
+from datetime import datetime
+from decimal import Decimal
 
 import pytest
 
-from support import oracles
+from support import oracles, process
 from support.parquet_columns import (BYTES, Column, bits_of, draw, every_column, parse, text_of,
                                      text_of_table)
 
-TOOL = pathlib.Path(os.environ.get("TIDEMARK", "build/tidemark")).resolve().parent / \
-    "tests" / "support" / "parquet_tool"
+TOOL = pathlib.Path(process.program()).resolve().parent / "tests" / "support" / "parquet_tool"
 
 
 @pytest.fixture(scope="module", name="both")
@@ -100,7 +101,6 @@ def to_arrow(pa, column, values):
         form = "f" if column.type == "float" else "d"
         return pa.array([unpack(form, value) for value in values], wanted)
     if column.type == "decimal":
-        from decimal import Decimal
         return pa.array([None if v is None else Decimal(v) for v in values], wanted)
     if column.type == "bool":
         return pa.array([None if v is None else bool(v) for v in values], wanted)
@@ -112,7 +112,6 @@ def decoded(values):
 
 
 def unpack(form, value):
-    import struct
     return None if value is None else struct.unpack(">" + form, bytes.fromhex(value))[0]
 
 
@@ -247,7 +246,6 @@ def test_statistics_are_true_and_used(both, tmp_path):
         statistics = group.column(at).statistics
         found[column.name] = (statistics.min, statistics.max) if statistics.has_min_max else None
         assert statistics.null_count == sum(value is None for value in table[at])
-    from decimal import Decimal
     assert found == {"i": (-7, 5), "u": (0, 4000000000), "s": ("", "\u00e9"),
                      "d": (Decimal("-100.00"), Decimal("99.50")), "f": (-2.0, float("inf")),
                      "nan": None, "zero": (0.0, 0.0), "none": None,
@@ -341,8 +339,6 @@ def test_refused_strings_by_name(both, tmp_path):
 def test_refused_types_by_name_and_others_read(both, tmp_path):
     """A column that is not read keeps none of the others from it."""
     _, pa = both
-    from datetime import datetime
-    from decimal import Decimal
     arrays = {
         "struct": pa.array([{"a": 1, "b": "x"}]),
         "map": pa.array([[("k", 1)]], pa.map_(pa.string(), pa.int64())),

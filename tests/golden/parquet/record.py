@@ -1,7 +1,9 @@
 #!/usr/bin/python3
-"""Records the kept Parquet files anew: ours by its test, the others by DuckDB and pyarrow from it.
+"""Records the kept Parquet files anew: ours by its test, the others by other programs from it.
 
-    tests/golden/parquet/record.py      after `ninja -C build`; then look at what has changed
+    tests/golden/parquet/record.py [--rust]     after `ninja -C build`; look at what has changed
+
+--rust also builds (some minutes) and runs what writes the Rust crate's files, with cargo.
 """
 
 import pathlib
@@ -34,6 +36,8 @@ def main():
                                row_group_size=20, **options)
     duckdb.sql(f"COPY (SELECT * FROM '{ours}') TO '{HERE}/duckdb_zstd.parquet' "
                "(FORMAT parquet, COMPRESSION zstd)")
+    if "--rust" in sys.argv[1:]:
+        subprocess.run(["cargo", "run", "--quiet", "--", ours, HERE], cwd=HERE / "rust", check=True)
 
 
 if __name__ == "__main__":
