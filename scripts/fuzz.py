@@ -12,9 +12,8 @@ from run_tests import SANITIZER_ENV, prepare
 from tally import ROOT, Tally, one
 
 
-def main():
-    seconds = int(sys.argv[1]) if len(sys.argv) > 1 else 30
-    wanted = sys.argv[2:]
+def fuzz(seconds=30, wanted=()):
+    """Every codec, or those that are wanted; the exit status."""
     tally = Tally("fuzz")
     if not prepare("build-fuzz", tally.log_path("build")):
         tally.add("build", 0, 1)
@@ -44,4 +43,4 @@ def remove_if_empty(folder: pathlib.Path):
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(fuzz(int(sys.argv[1]) if len(sys.argv) > 1 else 30, sys.argv[2:]))

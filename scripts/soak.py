@@ -4,12 +4,14 @@
     scripts/soak.py [AREA]
 
 An area is a part of the name of a unit test (tests/unit/test_<area>.c), of a scenario
-(tests/scenario/test_<area>.py) or of a test in it. Without AREA, those that soak are listed.
+(tests/scenario/test_<area>.py) or of a test in it; `fuzz` is every fuzzer for half a minute.
+Without AREA, those that soak are listed.
 """
 
 import re
 import sys
 
+from fuzz import fuzz
 from run_tests import PYTEST, SANITIZER_ENV, meson_names, prepare
 from tally import ROOT, Tally, one
 
@@ -58,9 +60,11 @@ def count_pytest(code, output):
 
 
 def main():
+    if sys.argv[1:] == ["fuzz"]:
+        return fuzz()
     if len(sys.argv) > 1:
         return soak(sys.argv[1])
-    found = areas()
+    found = {**areas(), "fuzz": ["fuzzers"]}
     print("make soak AREA=… with one of:" if found else "nothing soaks yet")
     for name, kinds in sorted(found.items()):
         print(f"  {name:<28} {', '.join(kinds)}")

@@ -158,7 +158,8 @@ def test_trap_l1_record_that_fails_is_never_dropped_while_the_position_advances(
     assert count(out, b'"behind"') == 0
     (tmp_path / "a.yaml").write_text(text.format(refused, 20000))
     process = start("run", "a.yaml")
-    process.wait_until(lambda: count(out, b'"behind"') > 0)
+    process.wait_until(lambda: count(out, b'"behind"') > 0
+                       and run("verify", "out.ndjson").code == 0)
     process.terminate().check()
     check_equal(database, out)
 
