@@ -369,6 +369,81 @@ static void read_beyond_limits_is_unsupported(void **state)
     }
 }
 
+/* Adds rows of few values, of ever new ones, and of truths. */
+static void add_rows(struct tide_parquet_writer *writer, int64_t count)
+{
+    struct tide_error err = {0};
+    for (int64_t i = 0; i < count; i++) {
+        tide_parquet_add_i64(writer, 0, i % 100);
+        tide_parquet_add_i64(writer, 1, i);
+        tide_parquet_add_bool(writer, 2, i % 2 == 0);
+    }
+    assert_int_equal(tide_parquet_writer_end_rows(writer, (size_t)count, &err), TIDE_OK);
+}
+
+static void expect_dictionaries(size_t bytes_max, int64_t rows, bool few, bool ever_new)
+{
+    struct tide_parquet_options options = tide_parquet_options_default();
+    struct tide_parquet_limits limits = tide_parquet_limits_default();
+    struct tide_parquet_writer *writer TIDE_CLEANUP(tide_parquet_writer_free_ptr) = NULL;
+    struct tide_parquet_reader *reader TIDE_CLEANUP(tide_parquet_reader_free_ptr) = NULL;
+    struct tide_parquet_column columns[] = {
+        {.name = TIDE_STR("few"), .type = TIDE_PARQUET_INT64},
+        {.name = TIDE_STR("new"), .type = TIDE_PARQUET_INT64},
+        {.name = TIDE_STR("bool"), .type = TIDE_PARQUET_BOOL},
+    };
+    struct tide_error err = {0};
+    tide_str bytes = {0};
+    options.dictionary_bytes_max = bytes_max;
+    assert_int_equal(tide_parquet_writer_new(columns, 3, &options, &writer, &err), TIDE_OK);
+    add_rows(writer, rows);
+    assert_int_equal(tide_parquet_writer_finish(writer, NULL, 0, &bytes, &err), TIDE_OK);
+    assert_int_equal(tide_parquet_reader_new(bytes, &limits, &reader, &err), TIDE_OK);
+    const struct tide_parquet_chunk *chunks =
+        tide_parquet_reader_metadata(reader)->groups[0].chunks;
+    assert_int_equal(chunks[0].dictionary_at > 0, few);
+    assert_int_equal(chunks[1].dictionary_at > 0, ever_new);
+    assert_int_equal(chunks[2].dictionary_at, 0);
+}
+
+static void dictionary_only_where_it_pays_and_has_room(void **state)
+{
+    (void)state;
+    expect_dictionaries(1 << 20, 1000, true, false);
+    expect_dictionaries(1 << 20, 50000, true, false); /* given up on the way */
+    expect_dictionaries(800, 1000, true, false);      /* 100 values of 8 bytes */
+    expect_dictionaries(799, 1000, false, false);
+    expect_dictionaries(0, 1000, false, false);
+    expect_dictionaries(1 << 20, 1, false, false); /* one value is as small without */
+}
+
+static void reader_new_no_parquet_is_told(void **state)
+{
+    (void)state;
+
+    static const struct {
+        tide_str bytes;
+        tide_status want;
+    } cases[] = {
+        {TIDE_STR(""), TIDE_CORRUPT},
+        {TIDE_STR("PAR1"), TIDE_CORRUPT},
+        {TIDE_STR("PAR1PAR1"), TIDE_CORRUPT},
+        {TIDE_STR("PAR1\0\0\0\0PAR1"), TIDE_CORRUPT},         /* a footer of nothing */
+        {TIDE_STR("PAR1\1\0\0\0PAR1"), TIDE_CORRUPT},         /* one that is not there */
+        {TIDE_STR("PAR1\0\1\0\0\0PAR1"), TIDE_CORRUPT},       /* one without a schema */
+        {TIDE_STR("PAR1\xff\xff\xff\xffPAR1"), TIDE_CORRUPT}, /* one larger than the file */
+        {TIDE_STR("PARE\0\1\0\0\0PARE"), TIDE_UNSUPPORTED},   /* encrypted */
+    };
+    struct tide_parquet_limits limits = tide_parquet_limits_default();
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        struct tide_parquet_reader *reader = NULL;
+        struct tide_error err = {0};
+        assert_int_equal(tide_parquet_reader_new(cases[i].bytes, &limits, &reader, &err),
+                         cases[i].want);
+        assert_null(reader);
+    }
+}
+
 static void crc32_known_values(void **state)
 {
     (void)state;
@@ -382,6 +457,8 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(crc32_known_values),
+        cmocka_unit_test(dictionary_only_where_it_pays_and_has_room),
+        cmocka_unit_test(reader_new_no_parquet_is_told),
         cmocka_unit_test(write_then_read_random_tables_same_values),
         cmocka_unit_test(write_large_columns_spans_pages_and_groups),
         cmocka_unit_test(write_after_reset_same_bytes),
