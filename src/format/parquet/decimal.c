@@ -2,39 +2,40 @@
 
 #include "base/status.h"
 
+/* 10^exponent, for 0 to 38; as a product of at most three, since it is asked of every value. */
 static tide_int128 power_of_ten(unsigned exponent)
 {
+    static const int64_t powers[] = {1,
+                                     10,
+                                     100,
+                                     1000,
+                                     10000,
+                                     100000,
+                                     1000000,
+                                     10000000,
+                                     100000000,
+                                     1000000000,
+                                     10000000000,
+                                     100000000000,
+                                     1000000000000,
+                                     10000000000000,
+                                     100000000000000,
+                                     1000000000000000,
+                                     10000000000000000,
+                                     100000000000000000,
+                                     1000000000000000000};
     tide_int128 power = 1;
-    for (unsigned i = 0; i < exponent; i++) {
-        power *= 10;
+    TIDE_ASSERT(exponent <= TIDE_PARQUET_DECIMAL_DIGITS_MAX);
+    while (exponent > 18) {
+        power *= powers[18];
+        exponent -= 18;
     }
-    return power;
+    return power * powers[exponent];
 }
 
 bool tide_parquet_decimal_fits(tide_int128 value, unsigned precision)
 {
-    static const int64_t small[] = {1,
-                                    10,
-                                    100,
-                                    1000,
-                                    10000,
-                                    100000,
-                                    1000000,
-                                    10000000,
-                                    100000000,
-                                    1000000000,
-                                    10000000000,
-                                    100000000000,
-                                    1000000000000,
-                                    10000000000000,
-                                    100000000000000,
-                                    1000000000000000,
-                                    10000000000000000,
-                                    100000000000000000,
-                                    1000000000000000000};
-    TIDE_ASSERT(precision <= TIDE_PARQUET_DECIMAL_DIGITS_MAX);
-    tide_int128 limit =
-        precision <= 18 ? small[precision] : small[18] * power_of_ten(precision - 18);
+    tide_int128 limit = power_of_ten(precision);
     return value < limit && value > -limit;
 }
 
