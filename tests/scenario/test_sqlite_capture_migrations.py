@@ -3,13 +3,12 @@
 import os
 import random
 import sqlite3
-import tempfile
 import time
 
 import pytest
 from support import sqlite_copies
 from support.process import soak
-from support.sqlite_copies import CONNECTION, connect
+from support.sqlite_copies import connect
 
 COPY = ["copy", "sqlite:shop.db", "file:out.ndjson", "--state", "state", "--follow"]
 FIRST_SEED = int(os.environ.get("TIDEMARK_SEED") or 0)

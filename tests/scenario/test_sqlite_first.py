@@ -1,6 +1,5 @@
 """SQLite: beginning a copy, beginning it beside another, and beginning anew."""
 
-import re
 import sqlite3
 
 import pytest

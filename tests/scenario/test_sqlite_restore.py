@@ -6,7 +6,6 @@ import shutil
 import sqlite3
 
 import pytest
-from support import sqlite_copies
 from support.sqlite_copies import connect, execute, wait_equal
 
 COPY = ["copy", "sqlite:shop.db", "file:out.ndjson", "--state", "state", "--follow"]

@@ -2,7 +2,6 @@
 
 import pytest
 from support import sqlite_copies
-from support.process import soak
 from support.sqlite_copies import connect, execute, wait_equal
 
 COPY = ["copy", "sqlite:shop.db", "file:out.ndjson", "--state", "state", "--follow"]

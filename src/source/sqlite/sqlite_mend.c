@@ -84,20 +84,19 @@ static tide_status make_triggers(struct mending *mending, const struct tide_sqli
 
 /* Numbers */
 
-/* The highest in ",1,4,". */
-static int64_t highest_number(tide_str numbers)
+/* The next number of ",1,4,", from `*at` on, which is 1 at first. False: there is none. */
+static bool next_number(tide_str numbers, size_t *at, int64_t *ret_number)
 {
-    int64_t highest = 0;
-    for (size_t at = 1; at < numbers.len;) {
-        const char *end = memchr(numbers.ptr + at, ',', numbers.len - at);
-        size_t len = end == NULL ? numbers.len - at : (size_t)(end - numbers.ptr) - at;
-        int64_t number = 0;
-        if (tide_str_to_i64(tide_str_of(numbers.ptr + at, len), &number) && number > highest) {
-            highest = number;
+    while (*at < numbers.len) {
+        const char *end = memchr(numbers.ptr + *at, ',', numbers.len - *at);
+        size_t len = end == NULL ? numbers.len - *at : (size_t)(end - numbers.ptr) - *at;
+        tide_str text = tide_str_of(numbers.ptr + *at, len);
+        *at += len + 1;
+        if (tide_str_to_i64(text, ret_number)) {
+            return true;
         }
-        at += len + 1;
     }
-    return highest;
+    return false;
 }
 
 /* No pipeline has it, even where _tidemark_tables was lost. */
@@ -107,8 +106,10 @@ static tide_status new_number(struct mending *mending, int64_t *ret_number, stru
     TIDE_TRY(tide_sqlite_int(mending->db, "SELECT max(t) FROM main.\"" TIDE_SQLITE_TABLES "\"", 0,
                              &last, err));
     for (size_t i = 0; i < mending->pipeline_count; i++) {
-        int64_t theirs = highest_number(mending->pipelines[i].tables);
-        last = theirs > last ? theirs : last;
+        int64_t number = 0;
+        for (size_t at = 1; next_number(mending->pipelines[i].tables, &at, &number);) {
+            last = number > last ? number : last;
+        }
     }
     *ret_number = last + 1;
     return TIDE_OK;
@@ -120,14 +121,11 @@ static tide_str change_numbers(struct mending *mending, tide_str numbers, int64_
 {
     TIDE_CLEANUP(tide_buf_done) struct tide_buf buf = {0};
     tide_buf_append_char(&buf, ',');
-    for (size_t at = 1; at < numbers.len;) {
-        const char *end = memchr(numbers.ptr + at, ',', numbers.len - at);
-        size_t len = end == NULL ? numbers.len - at : (size_t)(end - numbers.ptr) - at;
-        int64_t number = 0;
-        if (tide_str_to_i64(tide_str_of(numbers.ptr + at, len), &number) && number != before) {
+    int64_t number = 0;
+    for (size_t at = 1; next_number(numbers, &at, &number);) {
+        if (number != before) {
             tide_buf_printf(&buf, "%" PRId64 ",", number);
         }
-        at += len + 1;
     }
     if (now != 0) {
         tide_buf_printf(&buf, "%" PRId64 ",", now);
