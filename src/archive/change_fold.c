@@ -1,0 +1,469 @@
+#include "archive/change_fold.h"
+
+#include "archive/change_state.h"
+#include "base/alloc.h"
+#include "base/attr.h"
+#include "base/map.h"
+
+#include <stdlib.h>
+
+struct tide_change_fold {
+    struct tide_change_moment moment;
+    const struct tide_change_snapshot *base;
+    struct tide_arena arena; /* versions */
+    struct tide_change_version *versions;
+    size_t version_count;
+    size_t next_version; /* of the rows that are given */
+    size_t version;      /* of the newest row that counted */
+    bool has_version;
+    struct tide_map keys; /* struct tide_change_held */
+    struct tide_change_place truncated;
+    struct tide_change_place newest; /* change that came */
+    bool has_ended;
+    struct tide_change_doubts doubts;
+    struct tide_arena row_arena;
+    struct tide_buf key;
+    struct tide_buf old_key;
+    struct tide_buf values; /* struct tide_value */
+    struct tide_map_entry **sorted;
+    size_t sorted_count;
+    size_t next;
+};
+
+tide_status tide_change_fold_new(const struct tide_change_history *history,
+                                 const struct tide_change_moment *moment,
+                                 struct tide_change_fold **ret_fold, struct tide_error *err)
+{
+    const struct tide_change_snapshot *base = NULL;
+    TIDE_TRY(tide_change_history_base(history, moment, &base, err));
+    struct tide_change_fold *fold = tide_alloc(1, sizeof(*fold));
+    fold->moment = *moment;
+    fold->moment.place.place.known = true;
+    fold->moment.place.place.index = TIDE_INDEX_AFTER_ALL;
+    fold->base = base;
+    fold->newest = base->changes_from;
+    fold->doubts.has_keyless_stub = base->has_keyless_stub;
+    *ret_fold = fold;
+    return TIDE_OK;
+}
+
+void tide_change_fold_free(struct tide_change_fold *fold)
+{
+    size_t at = 0;
+    if (fold == NULL) {
+        return;
+    }
+    for (struct tide_map_entry *entry = tide_map_next(&fold->keys, &at); entry != NULL;
+         entry = tide_map_next(&fold->keys, &at)) {
+        free(entry->value.ptr);
+    }
+    tide_map_done(&fold->keys);
+    tide_arena_done(&fold->arena);
+    tide_arena_done(&fold->row_arena);
+    tide_buf_done(&fold->key);
+    tide_buf_done(&fold->old_key);
+    tide_buf_done(&fold->values);
+    free(fold->versions);
+    free(fold->sorted);
+    free(fold);
+}
+
+void tide_change_fold_free_ptr(struct tide_change_fold **fold)
+{
+    tide_change_fold_free(*fold);
+    *fold = NULL;
+}
+
+int64_t tide_change_fold_start(const struct tide_change_fold *fold)
+{
+    return fold->base->begin_ts;
+}
+
+tide_status tide_change_fold_set_schema(struct tide_change_fold *fold, tide_str json,
+                                        struct tide_error *err)
+{
+    struct tide_change_version version = {.number = (uint32_t)fold->version_count};
+    for (size_t i = 0; i < fold->version_count; i++) {
+        if (tide_str_equal(fold->versions[i].json, json)) {
+            fold->next_version = i;
+            return TIDE_OK;
+        }
+    }
+    version.json = tide_arena_str(&fold->arena, json);
+    TIDE_TRY(tide_change_schema_decode(version.json, &fold->arena, &version.schema, err));
+    if (version.schema.key_count == 0) {
+        return tide_fail(err, TIDE_UNSUPPORTED,
+                         "table %.*s has no key to match its rows by: only its rows and changes "
+                         "can be read, not a state of it",
+                         TIDE_STR_ARG(version.schema.store));
+    }
+    fold->versions = tide_realloc(fold->versions, fold->version_count + 1, sizeof(*fold->versions));
+    fold->versions[fold->version_count] = version;
+    fold->next_version = fold->version_count++;
+    return TIDE_OK;
+}
+
+static tide_str key_name(const struct tide_change_schema *schema, size_t i)
+{
+    return schema->columns[schema->key_columns[i]].name;
+}
+
+static bool has_same_key(const struct tide_change_schema *a, const struct tide_change_schema *b)
+{
+    if (a->key_count != b->key_count) {
+        return false;
+    }
+    for (size_t i = 0; i < a->key_count; i++) {
+        if (!tide_str_equal(key_name(a, i), key_name(b, i))) {
+            return false;
+        }
+    }
+    return true;
+}
+
+/* The columns of a row that counts become those of the state. */
+static tide_status take_version(struct tide_change_fold *fold, struct tide_error *err)
+{
+    TIDE_ASSERT(fold->version_count > 0 && fold->sorted == NULL);
+    const struct tide_change_version *newest = &fold->versions[fold->next_version];
+    if (fold->has_version && fold->version == fold->next_version) {
+        return TIDE_OK;
+    }
+    if (fold->has_version &&
+        !has_same_key(&fold->versions[fold->version].schema, &newest->schema)) {
+        return tide_fail(err, TIDE_UNSUPPORTED,
+                         "the key of table %.*s has changed since its last complete copy: its "
+                         "state can be rebuilt as of moments before that, or after the next copy",
+                         TIDE_STR_ARG(newest->schema.store));
+    }
+    fold->version = fold->next_version;
+    fold->has_version = true;
+    for (size_t i = 0; i < fold->version_count; i++) {
+        tide_change_version_place(&fold->versions[i], newest, &fold->arena);
+    }
+    return TIDE_OK;
+}
+
+static const struct tide_change_schema *schema_of(const struct tide_change_fold *fold)
+{
+    return &fold->versions[fold->version].schema;
+}
+
+static struct tide_change_held *held_of(const struct tide_change_fold *fold, tide_str key)
+{
+    const union tide_map_value *value = tide_map_get(&fold->keys, key);
+    return value == NULL ? NULL : value->ptr;
+}
+
+static bool is_live(const struct tide_change_fold *fold, const struct tide_change_held *held)
+{
+    return held != NULL && !held->is_deleted &&
+           tide_change_place_compare(held->place, fold->truncated) > 0;
+}
+
+/* Whether a row or change of that place counts for the key. */
+static bool is_past(const struct tide_change_fold *fold, const struct tide_change_held *held,
+                    struct tide_change_place place)
+{
+    return tide_change_place_compare(place, fold->truncated) > 0 &&
+           (held == NULL || tide_change_place_compare(place, held->place) > 0);
+}
+
+static struct tide_change_place place_of(const struct tide_change_row *row)
+{
+    return (struct tide_change_place){row->incarnation, row->place};
+}
+
+static tide_str encode_key(struct tide_buf *buf, const struct tide_value *key, size_t count)
+{
+    tide_buf_reset(buf);
+    tide_values_encode(buf, key, count);
+    return tide_buf_str(buf);
+}
+
+/* Puts what is to be held in place of what was. */
+static void hold(struct tide_change_fold *fold, tide_str key, struct tide_change_held *held,
+                 const struct tide_change_row *row)
+{
+    union tide_map_value *value = tide_map_put(&fold->keys, key, NULL);
+    const struct tide_change_held *before = value->ptr;
+    held->place = place_of(row);
+    held->is_change = row->kind == TIDE_ROW_CHANGE;
+    held->is_seen = !held->is_change || (before != NULL && before->is_seen);
+    held->version = (uint32_t)fold->version;
+    free(value->ptr);
+    value->ptr = held;
+}
+
+static void hold_deleted(struct tide_change_fold *fold, tide_str encoded,
+                         const struct tide_value *key, const struct tide_change_row *row)
+{
+    struct tide_change_held *held = tide_change_held_new(key, schema_of(fold)->key_count, NULL, 0);
+    held->is_deleted = true;
+    hold(fold, encoded, held, row);
+}
+
+/* The values of a row in the newest columns, those of its key replaced; NULL when there are none.
+ */
+static const struct tide_value *old_values(struct tide_change_fold *fold,
+                                           const struct tide_change_held *held,
+                                           const struct tide_value *key)
+{
+    const struct tide_change_schema *schema = schema_of(fold);
+    if (held == NULL || held->values == NULL) {
+        return NULL;
+    }
+    tide_buf_reset(&fold->values);
+    size_t size = schema->column_count * sizeof(struct tide_value);
+    struct tide_value *values = (struct tide_value *)(void *)tide_buf_reserve(&fold->values, size);
+    for (size_t i = 0; i < schema->column_count; i++) {
+        values[i] = tide_change_held_value(held, &fold->versions[held->version], i);
+    }
+    for (size_t i = 0; i < schema->key_count; i++) {
+        values[schema->key_columns[i]] = key[i];
+    }
+    return values;
+}
+
+/* The row's values, those that were not sent from the row that is held. */
+static const struct tide_value *new_values(struct tide_change_fold *fold,
+                                           const struct tide_change_held *held,
+                                           const struct tide_change_row *row)
+{
+    const struct tide_change_schema *schema = schema_of(fold);
+    bool has_values = held != NULL && held->values != NULL;
+    tide_buf_reset(&fold->values);
+    size_t size = schema->column_count * sizeof(struct tide_value);
+    struct tide_value *values = (struct tide_value *)(void *)tide_buf_reserve(&fold->values, size);
+    for (size_t i = 0; i < schema->column_count; i++) {
+        values[i] = row->values[i];
+        if (values[i].kind == TIDE_VALUE_UNCHANGED && has_values) {
+            values[i] = tide_change_held_value(held, &fold->versions[held->version], i);
+        }
+    }
+    return values;
+}
+
+static bool has_unsent(const struct tide_change_row *row, size_t count)
+{
+    for (size_t i = 0; i < count; i++) {
+        if (row->values[i].kind == TIDE_VALUE_UNCHANGED) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/* Holds the new row; `from` is the row that it was, or NULL. */
+static void upsert(struct tide_change_fold *fold, tide_str encoded, const struct tide_value *key,
+                   const struct tide_change_held *from, const struct tide_change_row *row)
+{
+    const struct tide_change_schema *schema = schema_of(fold);
+    bool is_too_long = row->values == NULL;
+    const struct tide_value *values =
+        is_too_long ? old_values(fold, from, key) : new_values(fold, from, row);
+    struct tide_change_held *held =
+        tide_change_held_new(key, schema->key_count, values, schema->column_count);
+    held->is_stale = is_too_long;
+    held->bytes = row->bytes;
+    if (!is_too_long && from != NULL && from->is_stale && has_unsent(row, schema->column_count)) {
+        held->is_stale = true; /* what was not sent may be older */
+        held->bytes = from->bytes;
+    }
+    hold(fold, encoded, held, row);
+}
+
+static void take_upsert(struct tide_change_fold *fold, const struct tide_change_row *row)
+{
+    size_t key_count = schema_of(fold)->key_count;
+    tide_str key = encode_key(&fold->key, row->key, key_count);
+    struct tide_change_held *held = held_of(fold, key);
+    struct tide_change_held *from = held;
+    tide_str old_key = key;
+    bool is_moved = false;
+    if (row->moved_from != NULL) {
+        old_key = encode_key(&fold->old_key, row->moved_from, key_count);
+        is_moved = !tide_str_equal(key, old_key);
+        from = held_of(fold, old_key);
+    }
+    bool is_from_older = is_past(fold, from, place_of(row));
+    if (is_past(fold, held, place_of(row))) {
+        upsert(fold, key, row->key, is_live(fold, from) && is_from_older ? from : NULL, row);
+    }
+    if (is_moved && is_from_older) {
+        hold_deleted(fold, old_key, row->moved_from, row);
+    }
+}
+
+static void take_delete(struct tide_change_fold *fold, const struct tide_change_row *row)
+{
+    tide_str key = encode_key(&fold->key, row->key, schema_of(fold)->key_count);
+    if (is_past(fold, held_of(fold, key), place_of(row))) {
+        hold_deleted(fold, key, row->key, row);
+    }
+}
+
+static bool is_by_moment(const struct tide_change_fold *fold, const struct tide_change_row *row)
+{
+    return fold->moment.is_position
+               ? tide_change_place_compare(place_of(row), fold->moment.place) <= 0
+               : row->commit_us <= fold->moment.utc_us;
+}
+
+/* Whether the change that was before this one came, too. */
+static void follow(struct tide_change_fold *fold, const struct tide_change_row *row, bool counts)
+{
+    struct tide_change_place prev = {row->incarnation, row->prev};
+    bool is_of_log = fold->newest.incarnation == row->incarnation;
+    if (counts && is_of_log && tide_change_place_compare(prev, fold->newest) > 0) {
+        fold->doubts.gaps++;
+    }
+    if (tide_change_place_compare(place_of(row), fold->newest) > 0) {
+        fold->newest = place_of(row);
+    }
+}
+
+static tide_status take_change(struct tide_change_fold *fold, const struct tide_change_row *row,
+                               struct tide_error *err)
+{
+    bool counts = is_by_moment(fold, row);
+    follow(fold, row, counts);
+    if (!counts) {
+        return TIDE_OK;
+    }
+    TIDE_TRY(take_version(fold, err));
+    if (row->op == TIDE_OP_TRUNCATE) {
+        if (tide_change_place_compare(place_of(row), fold->truncated) > 0) {
+            fold->truncated = place_of(row);
+        }
+    } else if (row->op == TIDE_OP_DELETE) {
+        take_delete(fold, row);
+    } else {
+        take_upsert(fold, row);
+    }
+    return TIDE_OK;
+}
+
+/* A row or stub of the snapshot. */
+static void take_row(struct tide_change_fold *fold, const struct tide_change_row *row)
+{
+    const struct tide_change_schema *schema = schema_of(fold);
+    const struct tide_value *key = row->key;
+    if (row->kind == TIDE_ROW_SNAPSHOT) {
+        struct tide_value *values =
+            tide_arena_alloc(&fold->row_arena, schema->key_count, sizeof(*values));
+        for (size_t i = 0; i < schema->key_count; i++) {
+            values[i] = row->values[schema->key_columns[i]];
+        }
+        key = values;
+    }
+    if (key == NULL) {
+        return;
+    }
+    tide_str encoded = encode_key(&fold->key, key, schema->key_count);
+    struct tide_change_held *held = held_of(fold, encoded);
+    if (held != NULL) {
+        held->is_seen = true;
+    }
+    if (is_past(fold, held, place_of(row))) {
+        upsert(fold, encoded, key, is_live(fold, held) ? held : NULL, row);
+    }
+}
+
+/* Removes what the table no longer had and no change has brought since. */
+static void take_end(struct tide_change_fold *fold)
+{
+    size_t at = 0;
+    if (fold->has_ended || fold->base->has_keyless_stub) {
+        return;
+    }
+    fold->has_ended = true;
+    for (struct tide_map_entry *entry = tide_map_next(&fold->keys, &at); entry != NULL;
+         entry = tide_map_next(&fold->keys, &at)) {
+        struct tide_change_held *held = entry->value.ptr;
+        bool is_newer =
+            held->is_change && tide_change_place_compare(held->place, fold->base->changes_from) > 0;
+        held->is_deleted = held->is_deleted || (!held->is_seen && !is_newer);
+    }
+}
+
+tide_status tide_change_fold_add(struct tide_change_fold *fold, const struct tide_change_row *row,
+                                 struct tide_error *err)
+{
+    if (row->kind == TIDE_ROW_CHANGE) {
+        return take_change(fold, row, err);
+    }
+    if (strcmp(row->snapshot_id, fold->base->id) != 0) {
+        return TIDE_OK;
+    }
+    bool is_row = row->kind == TIDE_ROW_SNAPSHOT || row->kind == TIDE_ROW_STUB;
+    if (is_row && !tide_change_snapshot_voids(fold->base, row)) {
+        TIDE_TRY(take_version(fold, err));
+        tide_arena_reset(&fold->row_arena);
+        take_row(fold, row);
+    } else if (row->kind == TIDE_ROW_END && row->attempt == fold->base->attempt) {
+        take_end(fold);
+    }
+    return TIDE_OK;
+}
+
+tide_status tide_change_fold_add_bytes(struct tide_change_fold *fold, tide_str bytes,
+                                       struct tide_error *err)
+{
+    struct tide_arena arena TIDE_CLEANUP(tide_arena_done) = {0};
+    struct tide_change_row row;
+    TIDE_ASSERT(fold->version_count > 0);
+    const struct tide_change_schema *schema = &fold->versions[fold->next_version].schema;
+    TIDE_TRY(
+        tide_change_row_decode(bytes, schema->column_count, schema->key_count, &arena, &row, err));
+    return tide_change_fold_add(fold, &row, err);
+}
+
+static int compare_entries(const void *a, const void *b)
+{
+    const struct tide_map_entry *const *first = a;
+    const struct tide_map_entry *const *second = b;
+    return tide_str_compare((*first)->key, (*second)->key);
+}
+
+static void sort(struct tide_change_fold *fold)
+{
+    size_t at = 0;
+    fold->sorted = tide_alloc(fold->keys.count + 1, sizeof(struct tide_map_entry *));
+    for (struct tide_map_entry *entry = tide_map_next(&fold->keys, &at); entry != NULL;
+         entry = tide_map_next(&fold->keys, &at)) {
+        if (is_live(fold, entry->value.ptr)) {
+            fold->sorted[fold->sorted_count++] = entry;
+        }
+    }
+    qsort(fold->sorted, fold->sorted_count, sizeof(struct tide_map_entry *), compare_entries);
+}
+
+bool tide_change_fold_next(struct tide_change_fold *fold, struct tide_change_state *ret_row)
+{
+    if (fold->sorted == NULL) {
+        sort(fold);
+    }
+    if (fold->next == fold->sorted_count) {
+        return false;
+    }
+    const struct tide_change_held *held = fold->sorted[fold->next++]->value.ptr;
+    *ret_row = (struct tide_change_state){
+        .key = held->key,
+        .values = old_values(fold, held, held->key),
+        .is_stale = held->is_stale,
+        .bytes = held->bytes,
+        .place = held->place,
+    };
+    return true;
+}
+
+const struct tide_change_schema *tide_change_fold_schema(const struct tide_change_fold *fold)
+{
+    return fold->has_version ? schema_of(fold) : NULL;
+}
+
+struct tide_change_doubts tide_change_fold_doubts(const struct tide_change_fold *fold)
+{
+    return fold->doubts;
+}

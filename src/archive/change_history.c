@@ -1,0 +1,342 @@
+#include "archive/change_history.h"
+
+#include "archive/change_position.h"
+#include "base/alloc.h"
+#include "base/attr.h"
+#include "base/clock.h"
+#include "base/map.h"
+#include "format/interval_set.h"
+
+#include <stdlib.h>
+
+/* The seqs of one attempt. */
+struct attempt {
+    uint32_t number;
+    struct tide_interval_set seqs;
+};
+
+struct entry {
+    struct tide_buf starts; /* uint64_t */
+    struct attempt *attempts;
+    size_t attempt_count;
+};
+
+struct tide_change_history {
+    const struct tide_position_kind *kind;
+    struct tide_change_snapshot *snapshots;
+    struct entry *entries; /* one a snapshot */
+    size_t count;
+    size_t cap;
+    struct tide_map by_id; /* their numbers */
+};
+
+int tide_change_place_compare(struct tide_change_place a, struct tide_change_place b)
+{
+    if (a.incarnation != b.incarnation) {
+        return a.incarnation < b.incarnation ? -1 : 1;
+    }
+    return tide_place_compare(a.place, b.place);
+}
+
+struct tide_change_history *tide_change_history_new(const struct tide_position_kind *kind)
+{
+    struct tide_change_history *history = tide_alloc(1, sizeof(*history));
+    history->kind = kind;
+    return history;
+}
+
+static void entry_done(struct entry *entry)
+{
+    for (size_t i = 0; i < entry->attempt_count; i++) {
+        tide_interval_set_done(&entry->attempts[i].seqs);
+    }
+    free(entry->attempts);
+    tide_buf_done(&entry->starts);
+}
+
+void tide_change_history_free(struct tide_change_history *history)
+{
+    if (history == NULL) {
+        return;
+    }
+    for (size_t i = 0; i < history->count; i++) {
+        entry_done(&history->entries[i]);
+    }
+    free(history->snapshots);
+    free(history->entries);
+    tide_map_done(&history->by_id);
+    free(history);
+}
+
+void tide_change_history_free_ptr(struct tide_change_history **history)
+{
+    tide_change_history_free(*history);
+    *history = NULL;
+}
+
+static void grow(struct tide_change_history *history)
+{
+    if (history->count == history->cap) {
+        history->cap = history->cap == 0 ? 8 : history->cap * 2;
+        history->snapshots =
+            tide_realloc(history->snapshots, history->cap, sizeof(*history->snapshots));
+        history->entries = tide_realloc(history->entries, history->cap, sizeof(*history->entries));
+    }
+}
+
+static size_t place_of(struct tide_change_history *history, const char *id, int64_t ts)
+{
+    bool is_new = false;
+    union tide_map_value *number = tide_map_put(&history->by_id, tide_str_from(id), &is_new);
+    if (is_new) {
+        grow(history);
+        number->number = history->count;
+        history->entries[history->count] = (struct entry){0};
+        history->snapshots[history->count] = (struct tide_change_snapshot){.begin_ts = ts};
+        memcpy(history->snapshots[history->count].id, id, TIDE_UUID_LEN + 1);
+        history->count++;
+    }
+    return (size_t)number->number;
+}
+
+static struct tide_interval_set *seqs_of(struct entry *entry, uint32_t attempt)
+{
+    for (size_t i = entry->attempt_count; i > 0; i--) {
+        if (entry->attempts[i - 1].number == attempt) {
+            return &entry->attempts[i - 1].seqs;
+        }
+    }
+    entry->attempts =
+        tide_realloc(entry->attempts, entry->attempt_count + 1, sizeof(*entry->attempts));
+    entry->attempts[entry->attempt_count] = (struct attempt){.number = attempt};
+    return &entry->attempts[entry->attempt_count++].seqs;
+}
+
+static const uint64_t *starts_of(const struct entry *entry)
+{
+    return (const uint64_t *)(const void *)entry->starts.ptr;
+}
+
+/* Whether each seq from `start` to before `end` came in that attempt. */
+static bool has_seqs(const struct entry *entry, uint32_t attempt, uint64_t start, uint64_t end)
+{
+    for (size_t i = 0; i < entry->attempt_count; i++) {
+        const struct tide_interval_set *seqs = &entry->attempts[i].seqs;
+        if (entry->attempts[i].number == attempt) {
+            return tide_interval_set_count_below(seqs, end) -
+                       tide_interval_set_count_below(seqs, start) ==
+                   end - start;
+        }
+    }
+    return false;
+}
+
+/* The rows of each attempt count from its start to where a later one starts. */
+static bool is_complete(const struct tide_change_snapshot *snapshot, const struct entry *entry)
+{
+    const uint64_t *starts = starts_of(entry);
+    uint64_t end = snapshot->row_count;
+    if (!snapshot->has_begin || !snapshot->has_end) {
+        return false;
+    }
+    for (uint32_t attempt = snapshot->attempt + 1; attempt > 0 && end > 0; attempt--) {
+        uint64_t start = attempt == 1 ? 0 : starts[attempt - 2];
+        if (start < end && !has_seqs(entry, attempt - 1, start, end)) {
+            return false;
+        }
+        end = start < end ? start : end;
+    }
+    return true;
+}
+
+/* A resume from the first row serves as a begin: a copy may be interrupted before it has sent any.
+ */
+static void take_opening(struct tide_change_snapshot *snapshot, const struct tide_change_row *row)
+{
+    bool is_begin =
+        row->kind == TIDE_ROW_BEGIN || (row->attempt > 0 && row->starts[row->attempt - 1] == 0);
+    if (!snapshot->has_begin) {
+        snapshot->snapshot_us = row->commit_us;
+        snapshot->changes_from = (struct tide_change_place){row->incarnation, row->place};
+    }
+    snapshot->has_begin = snapshot->has_begin || is_begin;
+}
+
+static void take_starts(struct tide_change_snapshot *snapshot, struct entry *entry,
+                        const struct tide_change_row *row)
+{
+    if (row->attempt == snapshot->attempt) {
+        tide_buf_reset(&entry->starts);
+        tide_buf_append(&entry->starts, row->starts, row->attempt * sizeof(*row->starts));
+        snapshot->starts = starts_of(entry);
+    }
+}
+
+static void take_row(struct tide_change_snapshot *snapshot, struct entry *entry,
+                     const struct tide_change_row *row)
+{
+    struct tide_change_place place = {row->incarnation, row->place};
+    (void)tide_interval_set_insert(seqs_of(entry, row->attempt), row->seq);
+    if (tide_change_place_compare(place, snapshot->newest_row) > 0) {
+        snapshot->newest_row = place;
+    }
+    if (row->kind == TIDE_ROW_STUB && row->key == NULL) {
+        snapshot->has_keyless_stub = true;
+    }
+}
+
+static void take_end(struct tide_change_snapshot *snapshot, int64_t ts,
+                     const struct tide_change_row *row)
+{
+    if (row->attempt == snapshot->attempt && !snapshot->has_end) {
+        snapshot->has_end = true;
+        snapshot->end_ts = ts;
+        snapshot->completed_us = row->commit_us;
+        snapshot->row_count = row->seq;
+        snapshot->changes_to = (struct tide_change_place){row->incarnation, row->place};
+    }
+}
+
+void tide_change_history_add(struct tide_change_history *history, int64_t ts,
+                             const struct tide_change_row *row)
+{
+    if (row->kind == TIDE_ROW_CHANGE) {
+        return;
+    }
+    size_t at = place_of(history, row->snapshot_id, ts);
+    struct tide_change_snapshot *snapshot = &history->snapshots[at];
+    struct entry *entry = &history->entries[at];
+    if (row->attempt > snapshot->attempt) {
+        snapshot->attempt = row->attempt;
+        snapshot->starts = NULL;
+        snapshot->has_end = snapshot->is_complete = false;
+    }
+    if (row->kind == TIDE_ROW_BEGIN || row->kind == TIDE_ROW_RESUME) {
+        take_opening(snapshot, row);
+    } else if (row->kind != TIDE_ROW_END) {
+        take_row(snapshot, entry, row);
+    }
+    if (row->kind == TIDE_ROW_RESUME || row->kind == TIDE_ROW_END) {
+        take_starts(snapshot, entry, row);
+    }
+    if (row->kind == TIDE_ROW_END) {
+        take_end(snapshot, ts, row);
+        snapshot->is_complete = is_complete(snapshot, entry);
+    }
+}
+
+const struct tide_change_snapshot *
+tide_change_history_snapshots(const struct tide_change_history *history, size_t *ret_count)
+{
+    *ret_count = history->count;
+    return history->snapshots;
+}
+
+const struct tide_change_snapshot *
+tide_change_history_find(const struct tide_change_history *history, const char *id)
+{
+    const union tide_map_value *number = tide_map_get(&history->by_id, tide_str_from(id));
+    return number == NULL ? NULL : &history->snapshots[number->number];
+}
+
+bool tide_change_snapshot_voids(const struct tide_change_snapshot *snapshot,
+                                const struct tide_change_row *row)
+{
+    if (snapshot->starts == NULL) {
+        return false;
+    }
+    for (uint32_t later = row->attempt; later < snapshot->attempt; later++) {
+        if (snapshot->starts[later] <= row->seq) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/* Changes to that have no place had not begun: the rows alone say how late it was. */
+bool tide_change_snapshot_is_by(const struct tide_change_snapshot *snapshot,
+                                const struct tide_change_moment *moment)
+{
+    if (!snapshot->is_complete) {
+        return false;
+    }
+    if (!moment->is_position) {
+        return snapshot->completed_us <= moment->utc_us;
+    }
+    struct tide_change_place last = moment->place;
+    last.place.known = true;
+    last.place.index = TIDE_INDEX_AFTER_ALL;
+    return tide_change_place_compare(snapshot->newest_row, last) <= 0 &&
+           tide_change_place_compare(snapshot->changes_to, last) <= 0;
+}
+
+static tide_status fail_base(const struct tide_change_history *history,
+                             const struct tide_change_snapshot *first,
+                             const struct tide_change_moment *moment, struct tide_error *err)
+{
+    if (first == NULL) {
+        return tide_fail(err, TIDE_INVALID,
+                         "no copy of the table is complete in the archive yet, so no state of it "
+                         "can be rebuilt: wait for the end of one");
+    }
+    if (!moment->is_position) {
+        char text[TIDE_RFC3339_MS_LEN + 1];
+        tide_rfc3339_ms(first->completed_us + 999, text); /* cut, it would be too early */
+        return tide_fail(err, TIDE_INVALID,
+                         "the first complete copy of the table ended later: its state can be "
+                         "rebuilt as of %s and after",
+                         text);
+    }
+    struct tide_change_place from = first->newest_row;
+    if (tide_change_place_compare(first->changes_to, from) > 0) {
+        from = first->changes_to;
+    }
+    struct tide_buf text TIDE_CLEANUP(tide_buf_done) = {0};
+    tide_change_position_append(&text, history->kind, from.place.position);
+    return tide_fail(err, TIDE_INVALID,
+                     "the first complete copy of the table ended later: its state can be rebuilt "
+                     "as of position %.*s and after",
+                     TIDE_STR_ARG(tide_buf_str(&text)));
+}
+
+tide_status tide_change_history_base(const struct tide_change_history *history,
+                                     const struct tide_change_moment *moment,
+                                     const struct tide_change_snapshot **ret_snapshot,
+                                     struct tide_error *err)
+{
+    const struct tide_change_snapshot *base = NULL;
+    const struct tide_change_snapshot *first = NULL;
+    for (size_t i = 0; i < history->count; i++) {
+        const struct tide_change_snapshot *snapshot = &history->snapshots[i];
+        if (snapshot->is_complete && (first == NULL || snapshot->end_ts < first->end_ts)) {
+            first = snapshot;
+        }
+        if (tide_change_snapshot_is_by(snapshot, moment) &&
+            (base == NULL || snapshot->end_ts > base->end_ts)) {
+            base = snapshot;
+        }
+    }
+    if (base == NULL) {
+        return fail_base(history, first, moment, err);
+    }
+    *ret_snapshot = base;
+    return TIDE_OK;
+}
+
+bool tide_change_history_floor(const struct tide_change_history *history, int64_t cutoff_ts,
+                               int64_t *ret_begin_ts)
+{
+    const struct tide_change_snapshot *newest = NULL;
+    for (size_t i = 0; i < history->count; i++) {
+        const struct tide_change_snapshot *snapshot = &history->snapshots[i];
+        if (snapshot->is_complete && snapshot->end_ts < cutoff_ts &&
+            (newest == NULL || snapshot->end_ts > newest->end_ts)) {
+            newest = snapshot;
+        }
+    }
+    if (newest == NULL) {
+        return false;
+    }
+    *ret_begin_ts = newest->begin_ts;
+    return true;
+}

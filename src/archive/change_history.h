@@ -1,0 +1,98 @@
+/*
+ * Which snapshots a series holds, which of them are whole, and from which of them the table can be
+ * rebuilt as of a moment. Fed with all rows of the series, in time order. Pure; for one thread at a
+ * time. Memory is about one bit a row, and nearly none while rows come in order.
+ */
+#pragma once
+
+#include "archive/change_row.h"
+#include "base/status.h"
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+/* A place of a source's log that may have started over. */
+struct tide_change_place {
+    uint32_t incarnation;
+    struct tide_place place;
+};
+
+/** <0, 0, >0: first by incarnation. */
+int tide_change_place_compare(struct tide_change_place a, struct tide_change_place b);
+
+/* The state as of: all that was committed by a time, or up to a position. */
+struct tide_change_moment {
+    bool is_position;
+    int64_t utc_us;                 /* by time */
+    struct tide_change_place place; /* by position; its index is not looked at */
+};
+
+/* A snapshot as far as its rows have come. */
+struct tide_change_snapshot {
+    char id[TIDE_UUID_LEN + 1];
+    bool has_begin;        /* or a resume from the first row */
+    bool has_end;          /* and no frame of a later attempt came */
+    bool is_complete;      /* begin, end and each seq between */
+    bool has_keyless_stub; /* so a row of the table is not known at all */
+    int64_t begin_ts;      /* of the archive's rows; of the first there is */
+    int64_t end_ts;
+    int64_t snapshot_us; /* snapshot_at; of a begin or resume */
+    int64_t completed_us;
+    struct tide_change_place changes_from;
+    struct tide_change_place changes_to;
+    struct tide_change_place newest_row; /* no row or stub is of a later place */
+    uint32_t attempt;                    /* the highest */
+    uint64_t row_count;                  /* of the end */
+    const uint64_t *starts;              /* `attempt` elements, when the end or a resume told */
+};
+
+struct tide_change_history;
+
+/** Without rows. `kind` is for messages and may be NULL. */
+struct tide_change_history *tide_change_history_new(const struct tide_position_kind *kind);
+
+/** NULL is fine. */
+void tide_change_history_free(struct tide_change_history *history);
+
+/** For TIDE_CLEANUP. */
+void tide_change_history_free_ptr(struct tide_change_history **history);
+
+/** Takes a row and the archive's time of it. Changes are passed over. */
+void tide_change_history_add(struct tide_change_history *history, int64_t ts,
+                             const struct tide_change_row *row);
+
+/** All snapshots, in the order of their begins. Valid until the next row. */
+const struct tide_change_snapshot *
+tide_change_history_snapshots(const struct tide_change_history *history, size_t *ret_count);
+
+/** The snapshot of that id, or NULL. */
+const struct tide_change_snapshot *
+tide_change_history_find(const struct tide_change_history *history, const char *id);
+
+/** Whether a row of a snapshot is void: a later attempt began at or before its seq. */
+bool tide_change_snapshot_voids(const struct tide_change_snapshot *snapshot,
+                                const struct tide_change_row *row);
+
+/** Whether all of a snapshot is known to be of the moment or before it. */
+bool tide_change_snapshot_is_by(const struct tide_change_snapshot *snapshot,
+                                const struct tide_change_moment *moment);
+
+/**
+ * The newest complete snapshot by the moment: the table can be rebuilt from the rows since its
+ * begin_ts. Valid until the next row.
+ *
+ * Errors: TIDE_INVALID when there is none, saying from when on it is possible.
+ */
+tide_status tide_change_history_base(const struct tide_change_history *history,
+                                     const struct tide_change_moment *moment,
+                                     const struct tide_change_snapshot **ret_snapshot,
+                                     struct tide_error *err);
+
+/**
+ * What retention must keep of a series to a cutoff (a time of the archive's rows): all rows since
+ * the begin of the newest complete snapshot that ended before it. False when there is no such
+ * snapshot: then all must be kept.
+ */
+bool tide_change_history_floor(const struct tide_change_history *history, int64_t cutoff_ts,
+                               int64_t *ret_begin_ts);
