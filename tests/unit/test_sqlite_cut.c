@@ -43,6 +43,7 @@ static void *transfer(void *context)
                        from, from + rows, from, from + rows, rand_r(&seed) % ACCOUNTS);
         kit_sql(&bank->kit, sql);
         (void)atomic_fetch_add(&bank->transfers, 1);
+        (void)usleep(500); /* on a busy machine a reader finds no moment else */
     }
     return NULL;
 }
