@@ -102,14 +102,15 @@ void tide_archive_bind(struct sqlite3_stmt *stmt, const char *letters, ...)
     va_end(args);
 }
 
-static tide_status prepare(struct tide_archive *archive, const char *sql,
-                           struct sqlite3_stmt **ret_stmt, struct tide_error *err)
+static tide_status prepare(struct tide_archive *archive, const char *sql, const char *letters,
+                           va_list args, struct sqlite3_stmt **ret_stmt, struct tide_error *err)
 {
     struct sqlite3_stmt *stmt = NULL;
     int rc = sqlite3_prepare_v2(archive->db, sql, -1, &stmt, NULL);
     if (rc != SQLITE_OK) {
         return tide_archive_fail(archive, rc, err);
     }
+    bind_all(stmt, letters, args);
     *ret_stmt = stmt;
     return TIDE_OK;
 }
@@ -117,28 +118,25 @@ static tide_status prepare(struct tide_archive *archive, const char *sql,
 tide_status tide_archive_query(struct tide_archive *archive, struct sqlite3_stmt **ret_stmt,
                                struct tide_error *err, const char *sql, const char *letters, ...)
 {
-    TIDE_TRY(prepare(archive, sql, ret_stmt, err));
     va_list args;
     va_start(args, letters);
-    bind_all(*ret_stmt, letters, args);
+    tide_status status = prepare(archive, sql, letters, args, ret_stmt, err);
     va_end(args);
-    return TIDE_OK;
+    return status;
 }
 
 tide_status tide_archive_run(struct tide_archive *archive, struct tide_error *err, const char *sql,
                              const char *letters, ...)
 {
     TIDE_CLEANUP(tide_archive_stmt_done) struct sqlite3_stmt *stmt = NULL;
-    TIDE_TRY(prepare(archive, sql, &stmt, err));
     va_list args;
     va_start(args, letters);
-    bind_all(stmt, letters, args);
+    tide_status status = prepare(archive, sql, letters, args, &stmt, err);
     va_end(args);
-    bool is_row = true;
-    while (is_row) {
-        TIDE_TRY(tide_archive_step(archive, stmt, &is_row, err));
+    for (bool is_row = true; status == TIDE_OK && is_row;) {
+        status = tide_archive_step(archive, stmt, &is_row, err);
     }
-    return TIDE_OK;
+    return status;
 }
 
 tide_status tide_archive_step(struct tide_archive *archive, struct sqlite3_stmt *stmt,
@@ -196,12 +194,12 @@ tide_status tide_archive_ask(struct tide_archive *archive, struct tide_error *er
                              int64_t *ret_value, const char *sql, const char *letters, ...)
 {
     TIDE_CLEANUP(tide_archive_stmt_done) struct sqlite3_stmt *stmt = NULL;
-    TIDE_TRY(prepare(archive, sql, &stmt, err));
+    bool is_row = false;
     va_list args;
     va_start(args, letters);
-    bind_all(stmt, letters, args);
+    tide_status status = prepare(archive, sql, letters, args, &stmt, err);
     va_end(args);
-    bool is_row = false;
+    TIDE_TRY(status);
     TIDE_TRY(tide_archive_step(archive, stmt, &is_row, err));
     *ret_is_any = is_row && sqlite3_column_type(stmt, 0) != SQLITE_NULL;
     return *ret_is_any ? tide_archive_column_i64(archive, stmt, 0, ret_value, err) : TIDE_OK;
@@ -236,11 +234,7 @@ tide_status tide_archive_begin(struct tide_archive *archive, struct tide_error *
 
 tide_status tide_archive_commit(struct tide_archive *archive, struct tide_error *err)
 {
-    tide_status status = tide_archive_run(archive, err, "COMMIT", "");
-    if (status != TIDE_OK) {
-        tide_archive_rollback(&archive);
-    }
-    return status;
+    return tide_archive_run(archive, err, "COMMIT", "");
 }
 
 void tide_archive_rollback(struct tide_archive **archive)

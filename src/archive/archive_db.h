@@ -83,7 +83,7 @@ tide_status tide_archive_ask(struct tide_archive *archive, struct tide_error *er
 /** Takes the write lock. TIDE_STALE when another has written since this handle first wrote. */
 tide_status tide_archive_begin(struct tide_archive *archive, struct tide_error *err);
 
-/** Commits; on failure what was open is rolled back. */
+/** Commits; on failure the transaction is open still, for tide_archive_rollback. */
 tide_status tide_archive_commit(struct tide_archive *archive, struct tide_error *err);
 
 /** Rolls back what is open, for TIDE_CLEANUP on a second `struct tide_archive *`. */

@@ -1,22 +1,6 @@
 #include "archive/caller_rows.h"
 
-#include <string.h>
-
 #include "archive/archive_db.h"
-
-static struct tide_archive_caller_row *add(struct tide_archive_caller_row **rows, size_t count,
-                                           struct tide_arena *arena)
-{
-    if ((count & (count - 1)) == 0) {
-        struct tide_archive_caller_row *more =
-            tide_arena_alloc(arena, count == 0 ? 1 : count * 2, sizeof(*more));
-        if (count > 0) {
-            memcpy(more, *rows, count * sizeof(*more));
-        }
-        *rows = more;
-    }
-    return &(*rows)[count];
-}
 
 tide_status tide_archive_caller_rows_read(struct tide_archive *archive, int64_t source,
                                           tide_str series, int64_t start, int64_t end,
@@ -38,7 +22,8 @@ tide_status tide_archive_caller_rows_read(struct tide_archive *archive, int64_t 
             *ret_count = count;
             return TIDE_OK;
         }
-        struct tide_archive_caller_row *row = add(&rows, count, arena);
+        rows = tide_arena_grow(arena, rows, count, sizeof(*rows));
+        struct tide_archive_caller_row *row = &rows[count];
         TIDE_TRY(tide_archive_column_i64(archive, stmt, 0, &row->ts, err));
         row->bytes = tide_arena_str(arena, tide_archive_column_bytes(stmt, 1));
     }

@@ -8,19 +8,6 @@
 #include "archive/archive_db.h"
 #include "base/limits.h"
 
-/* An array in an arena that grows by doubling. */
-static void *grown(struct tide_arena *arena, void *items, size_t count, size_t size)
-{
-    if ((count & (count - 1)) != 0) {
-        return items;
-    }
-    void *more = tide_arena_alloc(arena, count == 0 ? 1 : count * 2, size);
-    if (count > 0) {
-        memcpy(more, items, count * size);
-    }
-    return more;
-}
-
 static tide_status read_pairs(struct tide_archive *archive, struct sqlite3_stmt *stmt, int column,
                               struct tide_arena *arena, struct tide_archive_pairs *ret_pairs,
                               struct tide_error *err)
@@ -85,8 +72,8 @@ static tide_status read_sources(struct tide_archive *archive, struct tide_arena 
         if (!is_row) {
             return TIDE_OK;
         }
-        catalogue->sources =
-            grown(arena, catalogue->sources, catalogue->source_count, sizeof(*catalogue->sources));
+        catalogue->sources = tide_arena_grow(arena, catalogue->sources, catalogue->source_count,
+                                             sizeof(*catalogue->sources));
         TIDE_TRY(
             read_source(archive, stmt, arena, &catalogue->sources[catalogue->source_count], err));
         catalogue->source_count++;
@@ -152,8 +139,8 @@ static tide_status join(struct tide_archive *archive, struct side *sealed, struc
     TIDE_TRY(side_next(archive, sealed, err));
     TIDE_TRY(side_next(archive, live, err));
     while (sealed->is_row || live->is_row) {
-        catalogue->series =
-            grown(arena, catalogue->series, catalogue->series_count, sizeof(*catalogue->series));
+        catalogue->series = tide_arena_grow(arena, catalogue->series, catalogue->series_count,
+                                            sizeof(*catalogue->series));
         struct tide_archive_series_info *info = &catalogue->series[catalogue->series_count++];
         *info = (struct tide_archive_series_info){.source = live->source, .name = live->name};
         int order = !sealed->is_row ? 1

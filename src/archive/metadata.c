@@ -1,7 +1,6 @@
 #include "archive/metadata.h"
 
 #include <stdlib.h>
-#include <string.h>
 
 #include "format/json_reader.h"
 #include "format/json_writer.h"
@@ -19,17 +18,9 @@ static void sort(struct tide_archive_pairs *pairs)
     }
 }
 
-/* Room for one more where the count reaches a power of two. */
 static struct tide_archive_pair *add(struct tide_archive_pairs *pairs, struct tide_arena *arena)
 {
-    if ((pairs->count & (pairs->count - 1)) == 0) {
-        struct tide_archive_pair *items =
-            tide_arena_alloc(arena, pairs->count == 0 ? 1 : pairs->count * 2, sizeof(*items));
-        if (pairs->count > 0) {
-            memcpy(items, pairs->items, pairs->count * sizeof(*items));
-        }
-        pairs->items = items;
-    }
+    pairs->items = tide_arena_grow(arena, pairs->items, pairs->count, sizeof(*pairs->items));
     return &pairs->items[pairs->count++];
 }
 

@@ -1,7 +1,5 @@
 #include "archive/sessions.h"
 
-#include <string.h>
-
 #include "format/json_reader.h"
 #include "format/json_writer.h"
 
@@ -62,20 +60,6 @@ static tide_status fail_form(const char *what, const char *wanted, struct tide_e
     return tide_fail(err, TIDE_CORRUPT, "%s is not %s", what, wanted);
 }
 
-static struct tide_archive_session *add(struct tide_archive_session **sessions, size_t count,
-                                        struct tide_arena *arena)
-{
-    if ((count & (count - 1)) == 0) {
-        struct tide_archive_session *more =
-            tide_arena_alloc(arena, count == 0 ? 1 : count * 2, sizeof(*more));
-        if (count > 0) {
-            memcpy(more, *sessions, count * sizeof(*more));
-        }
-        *sessions = more;
-    }
-    return &(*sessions)[count];
-}
-
 tide_status tide_archive_sessions_read(tide_str json, struct tide_arena *arena,
                                        struct tide_archive_session **ret_sessions,
                                        size_t *ret_count, struct tide_error *err)
@@ -94,7 +78,8 @@ tide_status tide_archive_sessions_read(tide_str json, struct tide_arena *arena,
         if (token.type != TIDE_JSON_OBJECT_BEGIN) {
             return fail_form("writer_sessions", "an array of objects", err);
         }
-        TIDE_TRY(read_session(&reader, arena, add(&sessions, count, arena), err));
+        sessions = tide_arena_grow(arena, sessions, count, sizeof(*sessions));
+        TIDE_TRY(read_session(&reader, arena, &sessions[count], err));
     }
     TIDE_TRY(tide_json_expect(&reader, TIDE_JSON_END, &token, err));
     *ret_sessions = sessions;

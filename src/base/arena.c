@@ -127,6 +127,18 @@ const char *tide_arena_cstr(struct tide_arena *arena, tide_str s)
     return copy;
 }
 
+void *tide_arena_grow(struct tide_arena *arena, void *items, size_t count, size_t size)
+{
+    if ((count & (count - 1)) != 0) {
+        return items;
+    }
+    void *more = tide_arena_alloc(arena, count == 0 ? 1 : count * 2, size);
+    if (count > 0) {
+        memcpy(more, items, count * size);
+    }
+    return more;
+}
+
 void tide_arena_adopt(struct tide_arena *into, struct tide_arena *from)
 {
     if (from->block == NULL) {

@@ -38,5 +38,11 @@ tide_str tide_arena_str(struct tide_arena *arena, tide_str s);
 /** A NUL-terminated copy. */
 const char *tide_arena_cstr(struct tide_arena *arena, tide_str s);
 
+/**
+ * Room for one more in an array of `count` items of `size` bytes: gives the array, which has moved
+ * when the count was a power of two or 0. `items` may be NULL when there are none.
+ */
+void *tide_arena_grow(struct tide_arena *arena, void *items, size_t count, size_t size);
+
 /** Moves all of `from`'s blocks into `into`; pieces keep their addresses, `from` becomes empty. */
 void tide_arena_adopt(struct tide_arena *into, struct tide_arena *from);

@@ -1,5 +1,6 @@
 """The archive file, looked at by plain SQLite, killed, starved of room, read while it is written, damaged."""
 
+import gzip
 import json
 import os
 import pathlib
@@ -15,6 +16,7 @@ import pytest
 from support import process
 
 TOOL = pathlib.Path(process.program()).parent / "tests/support/archive_tool"
+GOLDEN = pathlib.Path(__file__).resolve().parents[1] / "golden" / "archive"
 UUID4 = re.compile(r"[0-9a-f]{8}-[0-9a-f]{4}-4[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}")
 
 
@@ -176,6 +178,41 @@ def test_held_bytes_are_in_a_table_of_their_own(rows):
 
 
 # -- files of other programs
+
+@pytest.fixture(params=["dendro-0.3.4.tide", "dendro-0.3.4-killed.tide"])
+def of_the_crate(request, tmp_path):
+    """An archive that the Rust crate wrote (dendro_writer.rs), closed or killed."""
+    for packed in GOLDEN.glob(f"{request.param}*.gz"):
+        (tmp_path / packed.stem).write_bytes(gzip.decompress(packed.read_bytes()))
+    return tmp_path / request.param
+
+
+def test_an_archive_of_the_crate_is_read(of_the_crate):
+    for series in "ab":
+        assert tool("read", of_the_crate, series).check().out == "1-30\n"
+    assert tool("catalogue", of_the_crate).check().out == "1 a 1 20 10\n1 b 1 20 10\n"
+    assert tool("verify", of_the_crate, "full").check().out == ""
+
+
+def test_an_archive_of_the_crate_is_gone_on_with(of_the_crate):
+    """Its session and events stay, ours come behind them."""
+    change(of_the_crate, "CREATE TABLE tidemark_held (source_id INTEGER NOT NULL REFERENCES "
+                         "sources(id), name TEXT NOT NULL, bytes BLOB NOT NULL, "
+                         "PRIMARY KEY (source_id, name));"
+                         "INSERT INTO tidemark_held VALUES (1, 'newest', '30')")
+    tool("write", of_the_crate, "ticks=10", "seal=40").check()
+    for series in "ab":
+        assert tool("read", of_the_crate, series).check().out == "1-130\n"
+    tool("verify", of_the_crate, "full").check()
+    db = sqlite3.connect(of_the_crate)
+    metadata = json.loads(db.execute("SELECT metadata FROM sources").fetchone()[0])
+    first, second = json.loads(metadata["writer_sessions"])
+    assert first["dendro"] == "0.3.4" and "resumed_after_ts" not in first
+    assert second["dendro"].startswith("tidemark") and second["resumed_after_ts"] == 30
+    assert db.execute("SELECT group_concat(seq) FROM segments WHERE stream = 'a'").fetchone() == \
+        ("0,1,2",)
+    db.close()
+
 
 def test_a_file_with_comments_and_unknown_tables_is_read(archive):
     change(archive, "CREATE TABLE stream_summary (a /* a comment */ TEXT);"

@@ -45,6 +45,7 @@ static tide_status encode(void *context, const struct tide_archive_encode_input 
         }
     }
     ret_draft->rows += fault->does_overstate;
+    ret_draft->first_ts += fault->does_misdate;
     ret_draft->has_index = true;
     tide_buf_append_i64(&ret_draft->index, ret_draft->rows);
     return TIDE_OK;

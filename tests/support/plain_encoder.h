@@ -12,6 +12,7 @@ struct plain_encoder_fault {
     bool does_skip_first;  /* makes a segment without its first row */
     bool does_skip_middle; /* without its second */
     bool does_overstate;   /* says one row too many */
+    bool does_misdate;     /* says it begins later than it does */
     bool does_fail;
     bool does_take_none;
 };

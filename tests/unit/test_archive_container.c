@@ -1,5 +1,6 @@
 #include "archive_kit.h"
 
+#include "archive/archive_db.h"
 #include "archive/container.h"
 #include "base/fsio.h"
 
@@ -11,22 +12,6 @@
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
-
-static struct archive_kit kit;
-
-static int setup(void **state)
-{
-    (void)state;
-    kit_setup(&kit);
-    return 0;
-}
-
-static int teardown(void **state)
-{
-    (void)state;
-    kit_teardown(&kit);
-    return 0;
-}
 
 static const char *in_root(const char *name)
 {
@@ -355,6 +340,14 @@ static void snapshot_is_of_one_moment_and_may_be_nested(void **state)
     tide_archive_close(archive);
 }
 
+static bool is_query_only(struct tide_archive *archive)
+{
+    bool is_any = false;
+    int64_t value = 0;
+    kit_ok(&kit, tide_archive_ask(archive, &kit.err, &is_any, &value, "PRAGMA query_only", ""));
+    return value == 1;
+}
+
 static void copy_is_exact_and_the_reader_stays_one(void **state)
 {
     (void)state;
@@ -365,7 +358,12 @@ static void copy_is_exact_and_the_reader_stays_one(void **state)
     kit_ok(&kit, kit_seal(&kit, "s"));
     kit_ok(&kit, kit_write(&kit, "s", 11, 20));
     kit_ok(&kit, tide_archive_open(kit.path, TIDE_ARCHIVE_READ, &archive, &kit.err));
+    assert_true(is_query_only(archive));
     kit_ok(&kit, tide_archive_copy_to(archive, in_root("copy.tide"), &kit.err));
+    assert_true(is_query_only(archive)); /* lifted for that alone, also when it fails */
+    assert_int_not_equal(tide_archive_copy_to(archive, in_root("none/copy.tide"), &kit.err),
+                         TIDE_OK);
+    assert_true(is_query_only(archive));
     assert_int_equal(tide_archive_copy_to(archive, in_root("copy.tide"), &kit.err), TIDE_INVALID);
     assert_int_equal(tide_archive_retain_in(archive, &retention, &retained, &kit.err),
                      TIDE_INVALID);
@@ -382,6 +380,25 @@ static void copy_is_exact_and_the_reader_stays_one(void **state)
     assert_int_equal(kit_verify(&kit), 0);
 }
 
+static void the_file_alone_is_at_most_a_checkpoint_behind(void **state)
+{
+    (void)state;
+    char command[3 * KIT_PATH_MAX];
+    int64_t next_us = 0;
+    tide_archive_writer_close(kit.writer);
+    struct tide_archive_writer_options options = {.encoder = &kit.encoder, .checkpoint_us = 1};
+    kit_ok(&kit, tide_archive_writer_open(kit.path, &options, &kit.writer, &kit.err));
+    kit_ok(&kit, tide_archive_resume_source(kit.writer, kit.source, 1, &kit.err));
+    kit_ok(&kit, kit_write(&kit, "s", 1, 10));
+    kit_ok(&kit, tide_archive_tend(kit.writer, &next_us, &kit.err));
+    assert_int_equal(access(in_root("a.tide-wal"), F_OK), 0);
+    (void)snprintf(command, sizeof(command), "cp '%s' '%s/cp.tide'", kit.path, kit.root);
+    assert_int_equal(system(command), 0);
+    struct archive_kit copy = kit;
+    (void)snprintf(copy.path, sizeof(copy.path), "%s/cp.tide", kit.root);
+    assert_string_equal(kit_times(&copy, "s"), "1-10");
+}
+
 static void close_of_the_last_leaves_one_file(void **state)
 {
     (void)state;
@@ -395,28 +412,39 @@ static void close_of_the_last_leaves_one_file(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup_teardown(create_gives_a_stamped_file_that_is_whole_at_once, setup,
-                                        teardown),
-        cmocka_unit_test_setup_teardown(create_where_something_is_changes_nothing, setup, teardown),
-        cmocka_unit_test_setup_teardown(create_beside_a_log_of_another_is_refused, setup, teardown),
-        cmocka_unit_test_setup_teardown(create_in_no_folder_is_an_error, setup, teardown),
-        cmocka_unit_test_setup_teardown(sniff_looks_at_the_header_alone, setup, teardown),
-        cmocka_unit_test_setup_teardown(sniff_beside_open_connections_takes_no_lock_away, setup,
-                                        teardown),
-        cmocka_unit_test_setup_teardown(open_of_a_foreign_file_leaves_it_as_it_was, setup,
-                                        teardown),
+        cmocka_unit_test_setup_teardown(create_gives_a_stamped_file_that_is_whole_at_once,
+                                        kit_setup_test, kit_teardown_test),
+        cmocka_unit_test_setup_teardown(create_where_something_is_changes_nothing, kit_setup_test,
+                                        kit_teardown_test),
+        cmocka_unit_test_setup_teardown(create_beside_a_log_of_another_is_refused, kit_setup_test,
+                                        kit_teardown_test),
+        cmocka_unit_test_setup_teardown(create_in_no_folder_is_an_error, kit_setup_test,
+                                        kit_teardown_test),
+        cmocka_unit_test_setup_teardown(sniff_looks_at_the_header_alone, kit_setup_test,
+                                        kit_teardown_test),
+        cmocka_unit_test_setup_teardown(sniff_beside_open_connections_takes_no_lock_away,
+                                        kit_setup_test, kit_teardown_test),
+        cmocka_unit_test_setup_teardown(open_of_a_foreign_file_leaves_it_as_it_was, kit_setup_test,
+                                        kit_teardown_test),
         cmocka_unit_test_setup_teardown(open_of_a_foreign_database_with_a_log_does_not_fold_it_in,
-                                        setup, teardown),
-        cmocka_unit_test_setup_teardown(open_of_another_version_says_which, setup, teardown),
-        cmocka_unit_test_setup_teardown(open_without_a_table_or_column_is_corrupt, setup, teardown),
-        cmocka_unit_test_setup_teardown(open_does_not_run_triggers_and_views_of_the_file, setup,
-                                        teardown),
-        cmocka_unit_test_setup_teardown(edit_keeps_everybody_else_out, setup, teardown),
-        cmocka_unit_test_setup_teardown(reader_cannot_write, setup, teardown),
-        cmocka_unit_test_setup_teardown(snapshot_is_of_one_moment_and_may_be_nested, setup,
-                                        teardown),
-        cmocka_unit_test_setup_teardown(copy_is_exact_and_the_reader_stays_one, setup, teardown),
-        cmocka_unit_test_setup_teardown(close_of_the_last_leaves_one_file, setup, teardown),
+                                        kit_setup_test, kit_teardown_test),
+        cmocka_unit_test_setup_teardown(open_of_another_version_says_which, kit_setup_test,
+                                        kit_teardown_test),
+        cmocka_unit_test_setup_teardown(open_without_a_table_or_column_is_corrupt, kit_setup_test,
+                                        kit_teardown_test),
+        cmocka_unit_test_setup_teardown(open_does_not_run_triggers_and_views_of_the_file,
+                                        kit_setup_test, kit_teardown_test),
+        cmocka_unit_test_setup_teardown(edit_keeps_everybody_else_out, kit_setup_test,
+                                        kit_teardown_test),
+        cmocka_unit_test_setup_teardown(reader_cannot_write, kit_setup_test, kit_teardown_test),
+        cmocka_unit_test_setup_teardown(snapshot_is_of_one_moment_and_may_be_nested, kit_setup_test,
+                                        kit_teardown_test),
+        cmocka_unit_test_setup_teardown(copy_is_exact_and_the_reader_stays_one, kit_setup_test,
+                                        kit_teardown_test),
+        cmocka_unit_test_setup_teardown(the_file_alone_is_at_most_a_checkpoint_behind,
+                                        kit_setup_test, kit_teardown_test),
+        cmocka_unit_test_setup_teardown(close_of_the_last_leaves_one_file, kit_setup_test,
+                                        kit_teardown_test),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

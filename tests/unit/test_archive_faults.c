@@ -17,8 +17,6 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-static struct archive_kit kit;
-
 static tide_status step_write(void)
 {
     struct tide_archive_series_state found;

@@ -11,22 +11,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-static struct archive_kit kit;
-
-static int setup(void **state)
-{
-    (void)state;
-    kit_setup(&kit);
-    return 0;
-}
-
-static int teardown(void **state)
-{
-    (void)state;
-    kit_teardown(&kit);
-    return 0;
-}
-
 static void seal_moves_rows_into_a_segment(void **state)
 {
     (void)state;
@@ -121,6 +105,7 @@ static void seal_of_a_segment_that_lacks_rows_is_refused(void **state)
     static const struct plain_encoder_fault faults[] = {{.does_skip_first = true},
                                                         {.does_skip_middle = true},
                                                         {.does_overstate = true},
+                                                        {.does_misdate = true},
                                                         {.does_fail = true}};
     kit_ok(&kit, kit_write(&kit, "s", 1, 10));
     for (size_t i = 0; i < sizeof(faults) / sizeof(faults[0]); i++) {
@@ -188,7 +173,8 @@ static void shadow_rows(void)
 {
     tide_archive_writer_close(kit.writer);
     kit.writer = NULL;
-    kit_change(&kit, "INSERT INTO wal SELECT source_id, stream, 2, 0, x'ff' FROM segments");
+    kit_change(&kit, "INSERT INTO wal SELECT source_id, stream, 2, 0, x'ff' FROM segments;"
+                     "INSERT INTO wal SELECT source_id, stream, 3, 0, x'ff' FROM segments");
 }
 
 static void shadowed_rows_are_neither_read_nor_kept(void **state)
@@ -275,7 +261,7 @@ static void retention_does_not_bring_shadowed_rows_back(void **state)
     kit_ok(&kit, tide_archive_open(kit.path, TIDE_ARCHIVE_EDIT, &archive, &kit.err));
     kit_ok(&kit, tide_archive_retain_in(archive, &retention, &retained, &kit.err));
     tide_archive_close(archive);
-    assert_int_equal(retained.wal_rows, 1);
+    assert_int_equal(retained.wal_rows, 2);
     assert_int_equal(retained.live_rows, 0);
     assert_string_equal(kit_times(&kit, "s"), "5");
 }
@@ -317,7 +303,9 @@ static void retention_of_some_series_asks_for_the_floor_of_each(void **state)
     struct tide_archive_retained retained;
     for (size_t i = 0; i < 4; i++) {
         if (i < 3) {
-            kit_ok(&kit, kit_write(&kit, names[i], 1, 30));
+            kit_ok(&kit, kit_write(&kit, names[i], 1, 20));
+            kit_ok(&kit, i == 0 ? kit_seal(&kit, "kept") : TIDE_OK);
+            kit_ok(&kit, kit_write(&kit, names[i], 21, 30));
         }
         for (int64_t ts = 10; ts <= 30; ts += 10) {
             note_at(names[i], ts);
@@ -339,7 +327,7 @@ static void retention_of_some_series_asks_for_the_floor_of_each(void **state)
     assert_int_equal(calls.wal_rows, 50);
     assert_int_equal(kit_number(&kit, "SELECT COUNT(*) FROM caller_rows"), 10);
     /* Offsets stay as long as the oldest row of the source needs them. */
-    assert_string_equal(kit_text(&kit, "SELECT group_concat(ts) FROM clock_offsets"), "30");
+    assert_string_equal(kit_text(&kit, "SELECT group_concat(ts) FROM clock_offsets"), "20,30");
 }
 
 static void compaction_joins_runs_up_to_the_target(void **state)
@@ -371,6 +359,21 @@ static void compaction_joins_runs_up_to_the_target(void **state)
     kit_ok(&kit, tide_archive_writer_compact(kit.writer, kit.source, TIDE_STR("none"), 60, &merged,
                                              &kit.err));
     assert_int_equal(merged, 0);
+}
+
+static void compaction_gives_space_back(void **state)
+{
+    (void)state;
+    int64_t merged = 0;
+    for (int64_t i = 0; i < 4; i++) {
+        kit_ok(&kit, kit_write(&kit, "s", i * 2000 + 1, i * 2000 + 2000));
+        kit_ok(&kit, kit_seal(&kit, "s"));
+    }
+    kit_ok(&kit, tide_archive_writer_compact(kit.writer, kit.source, TIDE_STR("s"), 8000, &merged,
+                                             &kit.err));
+    assert_int_equal(merged, 4);
+    assert_int_equal(kit_number(&kit, "PRAGMA freelist_count"), 0);
+    assert_string_equal(kit_times(&kit, "s"), "1-8000");
 }
 
 static void compaction_without_a_way_to_join_is_refused(void **state)
@@ -552,37 +555,48 @@ static void verify_finds_what_breaks_a_rule(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup_teardown(seal_moves_rows_into_a_segment, setup, teardown),
-        cmocka_unit_test_setup_teardown(seal_at_and_below_zero_loses_nothing, setup, teardown),
-        cmocka_unit_test_setup_teardown(seal_at_the_end_of_time_leaves_no_live_row, setup,
-                                        teardown),
-        cmocka_unit_test_setup_teardown(seal_takes_as_many_rows_as_a_segment_should_have, setup,
-                                        teardown),
-        cmocka_unit_test_setup_teardown(seal_keeps_live_what_the_encoder_left_at_the_end, setup,
-                                        teardown),
-        cmocka_unit_test_setup_teardown(seal_of_a_segment_that_lacks_rows_is_refused, setup,
-                                        teardown),
-        cmocka_unit_test_setup_teardown(seal_of_several_is_one_transaction_with_one_clock, setup,
-                                        teardown),
-        cmocka_unit_test_setup_teardown(seal_after_reopening_goes_on_counting, setup, teardown),
-        cmocka_unit_test_setup_teardown(shadowed_rows_are_neither_read_nor_kept, setup, teardown),
-        cmocka_unit_test_setup_teardown(retention_keeps_a_segment_across_the_cutoff_whole, setup,
-                                        teardown),
-        cmocka_unit_test_setup_teardown(retention_does_not_bring_shadowed_rows_back, setup,
-                                        teardown),
-        cmocka_unit_test_setup_teardown(retention_never_lets_rows_come_behind_what_was_there, setup,
-                                        teardown),
-        cmocka_unit_test_setup_teardown(retention_of_some_series_asks_for_the_floor_of_each, setup,
-                                        teardown),
-        cmocka_unit_test_setup_teardown(compaction_joins_runs_up_to_the_target, setup, teardown),
-        cmocka_unit_test_setup_teardown(compaction_without_a_way_to_join_is_refused, setup,
-                                        teardown),
-        cmocka_unit_test_setup_teardown(compaction_that_lacks_rows_changes_nothing, setup,
-                                        teardown),
-        cmocka_unit_test_setup_teardown(scan_of_a_range_gives_its_rows_alone, setup, teardown),
-        cmocka_unit_test_setup_teardown(scan_gives_long_live_tails_in_parts, setup, teardown),
-        cmocka_unit_test_setup_teardown(scan_of_a_segment_that_lies_is_corrupt, setup, teardown),
-        cmocka_unit_test_setup_teardown(verify_finds_what_breaks_a_rule, setup, teardown),
+        cmocka_unit_test_setup_teardown(seal_moves_rows_into_a_segment, kit_setup_test,
+                                        kit_teardown_test),
+        cmocka_unit_test_setup_teardown(seal_at_and_below_zero_loses_nothing, kit_setup_test,
+                                        kit_teardown_test),
+        cmocka_unit_test_setup_teardown(seal_at_the_end_of_time_leaves_no_live_row, kit_setup_test,
+                                        kit_teardown_test),
+        cmocka_unit_test_setup_teardown(seal_takes_as_many_rows_as_a_segment_should_have,
+                                        kit_setup_test, kit_teardown_test),
+        cmocka_unit_test_setup_teardown(seal_keeps_live_what_the_encoder_left_at_the_end,
+                                        kit_setup_test, kit_teardown_test),
+        cmocka_unit_test_setup_teardown(seal_of_a_segment_that_lacks_rows_is_refused,
+                                        kit_setup_test, kit_teardown_test),
+        cmocka_unit_test_setup_teardown(seal_of_several_is_one_transaction_with_one_clock,
+                                        kit_setup_test, kit_teardown_test),
+        cmocka_unit_test_setup_teardown(seal_after_reopening_goes_on_counting, kit_setup_test,
+                                        kit_teardown_test),
+        cmocka_unit_test_setup_teardown(shadowed_rows_are_neither_read_nor_kept, kit_setup_test,
+                                        kit_teardown_test),
+        cmocka_unit_test_setup_teardown(retention_keeps_a_segment_across_the_cutoff_whole,
+                                        kit_setup_test, kit_teardown_test),
+        cmocka_unit_test_setup_teardown(retention_does_not_bring_shadowed_rows_back, kit_setup_test,
+                                        kit_teardown_test),
+        cmocka_unit_test_setup_teardown(retention_never_lets_rows_come_behind_what_was_there,
+                                        kit_setup_test, kit_teardown_test),
+        cmocka_unit_test_setup_teardown(retention_of_some_series_asks_for_the_floor_of_each,
+                                        kit_setup_test, kit_teardown_test),
+        cmocka_unit_test_setup_teardown(compaction_joins_runs_up_to_the_target, kit_setup_test,
+                                        kit_teardown_test),
+        cmocka_unit_test_setup_teardown(compaction_gives_space_back, kit_setup_test,
+                                        kit_teardown_test),
+        cmocka_unit_test_setup_teardown(compaction_without_a_way_to_join_is_refused, kit_setup_test,
+                                        kit_teardown_test),
+        cmocka_unit_test_setup_teardown(compaction_that_lacks_rows_changes_nothing, kit_setup_test,
+                                        kit_teardown_test),
+        cmocka_unit_test_setup_teardown(scan_of_a_range_gives_its_rows_alone, kit_setup_test,
+                                        kit_teardown_test),
+        cmocka_unit_test_setup_teardown(scan_gives_long_live_tails_in_parts, kit_setup_test,
+                                        kit_teardown_test),
+        cmocka_unit_test_setup_teardown(scan_of_a_segment_that_lies_is_corrupt, kit_setup_test,
+                                        kit_teardown_test),
+        cmocka_unit_test_setup_teardown(verify_finds_what_breaks_a_rule, kit_setup_test,
+                                        kit_teardown_test),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

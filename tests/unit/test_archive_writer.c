@@ -8,30 +8,6 @@
 #include <string.h>
 #include <unistd.h>
 
-static struct archive_kit kit;
-
-static int setup(void **state)
-{
-    (void)state;
-    kit_setup(&kit);
-    return 0;
-}
-
-static int teardown(void **state)
-{
-    (void)state;
-    kit_teardown(&kit);
-    return 0;
-}
-
-static void assert_fails(tide_status got, tide_status want, const char *why)
-{
-    assert_int_equal(got, want);
-    if (strstr(kit.err.message, why) == NULL) {
-        fail_msg("wanted %s in: %s", why, kit.err.message);
-    }
-}
-
 static void add_source_writes_all_of_it_at_once(void **state)
 {
     (void)state;
@@ -110,8 +86,8 @@ static void write_of_a_taken_time_fails_whole(void **state)
     struct tide_archive_held held = {kit.source, TIDE_STR("place"), TIDE_STR("x")};
     struct tide_archive_note note = {kit_series(&kit, "s"), 6, TIDE_STR("columns")};
     struct tide_archive_tick tick = {rows, 3, &note, 1, &held, 1};
-    assert_fails(tide_archive_write(kit.writer, &tick, &kit.err), TIDE_INVALID,
-                 "a row of s has the time 3, where the series has a row already");
+    kit_fails(tide_archive_write(kit.writer, &tick, &kit.err), TIDE_INVALID,
+              "a row of s has the time 3, where the series has a row already");
     assert_string_equal(kit_times(&kit, "s"), "1-5");
     assert_string_equal(kit_times(&kit, "t"), "");
     assert_int_equal(kit_number(&kit, "SELECT COUNT(*) FROM caller_rows"), 0);
@@ -129,8 +105,8 @@ static void write_behind_what_is_sealed_fails_whole(void **state)
     (void)state;
     kit_ok(&kit, kit_write(&kit, "s", 1, 5));
     kit_ok(&kit, kit_seal(&kit, "s"));
-    assert_fails(kit_write(&kit, "s", 5, 8), TIDE_INVALID, "the series is sealed to 5");
-    assert_fails(kit_write(&kit, "s", -9, -9), TIDE_INVALID, "the series is sealed to 5");
+    kit_fails(kit_write(&kit, "s", 5, 8), TIDE_INVALID, "the series is sealed to 5");
+    kit_fails(kit_write(&kit, "s", -9, -9), TIDE_INVALID, "the series is sealed to 5");
     assert_string_equal(kit_times(&kit, "s"), "1-5");
     kit_ok(&kit, kit_write(&kit, "s", 6, 8));
     assert_string_equal(kit_times(&kit, "s"), "1-8");
@@ -164,8 +140,8 @@ static void series_of_bad_names_and_sources_are_refused(void **state)
             tide_archive_series_open(kit.writer, kit.source, bad[i], &series, &kit.err),
             TIDE_INVALID);
     }
-    assert_fails(tide_archive_series_open(kit.writer, 99, TIDE_STR("s"), &series, &kit.err),
-                 TIDE_INVALID, "add or resume it first");
+    kit_fails(tide_archive_series_open(kit.writer, 99, TIDE_STR("s"), &series, &kit.err),
+              TIDE_INVALID, "add or resume it first");
     kit_ok(&kit, tide_archive_series_open(kit.writer, kit.source, tide_str_of(name, 4096), &series,
                                           &kit.err));
     assert_ptr_equal(kit_series(&kit, "a"), kit_series(&kit, "a"));
@@ -195,7 +171,7 @@ static void row_times_rise_from_the_newest_row(void **state)
     struct tide_archive_tick tick = {.rows = &last, .row_count = 1};
     kit_ok(&kit, tide_archive_row_times(&last, 1, &kit.err));
     kit_ok(&kit, tide_archive_write(kit.writer, &tick, &kit.err));
-    assert_fails(tide_archive_row_times(&last, 1, &kit.err), TIDE_INVALID, "no later time");
+    kit_fails(tide_archive_row_times(&last, 1, &kit.err), TIDE_INVALID, "no later time");
     kit_ok(&kit, tide_archive_row_times(NULL, 0, &kit.err));
 }
 
@@ -218,8 +194,8 @@ static void resume_refuses_rows_at_or_before_the_newest(void **state)
     kit_ok(&kit, kit_write(&kit, "s", 1, 5));
     kit_ok(&kit, kit_write(&kit, "t", 1, 9));
     kit_reopen(&kit);
-    assert_fails(kit_write(&kit, "s", 6, 9), TIDE_INVALID, "gone on with behind 9");
-    assert_fails(kit_write(&kit, "new", 9, 9), TIDE_INVALID, "gone on with behind 9");
+    kit_fails(kit_write(&kit, "s", 6, 9), TIDE_INVALID, "gone on with behind 9");
+    kit_fails(kit_write(&kit, "new", 9, 9), TIDE_INVALID, "gone on with behind 9");
     kit_ok(&kit, kit_write(&kit, "s", 10, 11));
     assert_string_equal(kit_times(&kit, "s"), "1-5 10-11");
 }
@@ -271,12 +247,12 @@ static void resume_backwards_writes_nothing(void **state)
     kit_ok(&kit, tide_archive_finalize_source(kit.writer, kit.source, 5, 0, &kit.err));
     char before[4096];
     (void)snprintf(before, sizeof(before), "%s", kit_text(&kit, "SELECT metadata FROM sources"));
-    assert_fails(tide_archive_resume_source(kit.writer, kit.source, 5, &kit.err), TIDE_INVALID,
-                 "time would run backwards");
+    kit_fails(tide_archive_resume_source(kit.writer, kit.source, 5, &kit.err), TIDE_INVALID,
+              "time would run backwards");
     assert_string_equal(kit_text(&kit, "SELECT metadata FROM sources"), before);
     assert_int_equal(kit_number(&kit, "SELECT complete FROM sources"), 1);
-    assert_fails(tide_archive_resume_source(kit.writer, 77, 9, &kit.err), TIDE_INVALID,
-                 "has no source 77");
+    kit_fails(tide_archive_resume_source(kit.writer, 77, 9, &kit.err), TIDE_INVALID,
+              "has no source 77");
     kit_ok(&kit, tide_archive_resume_source(kit.writer, kit.source, 6, &kit.err));
 }
 
@@ -287,8 +263,8 @@ static void resume_with_another_encoder_is_refused(void **state)
     tide_archive_writer_close(kit.writer);
     struct tide_archive_writer_options options = {.encoder = &kit.encoder};
     kit_ok(&kit, tide_archive_writer_open(kit.path, &options, &kit.writer, &kit.err));
-    assert_fails(tide_archive_resume_source(kit.writer, kit.source, 6, &kit.err), TIDE_UNSUPPORTED,
-                 "plain-1");
+    kit_fails(tide_archive_resume_source(kit.writer, kit.source, 6, &kit.err), TIDE_UNSUPPORTED,
+              "plain-1");
     kit.encoder.version = NULL; /* either side may say nothing */
     kit_ok(&kit, tide_archive_resume_source(kit.writer, kit.source, 6, &kit.err));
 }
@@ -298,9 +274,9 @@ static void finalize_takes_no_more_rows(void **state)
     (void)state;
     kit_ok(&kit, kit_write(&kit, "s", 1, 5));
     kit_ok(&kit, tide_archive_finalize_source(kit.writer, kit.source, 5, 0, &kit.err));
-    assert_fails(kit_write(&kit, "s", 6, 6), TIDE_INVALID, "is finalized");
-    assert_fails(tide_archive_finalize_source(kit.writer, 5, 5, 0, &kit.err), TIDE_INVALID,
-                 "not open");
+    kit_fails(kit_write(&kit, "s", 6, 6), TIDE_INVALID, "is finalized");
+    kit_fails(tide_archive_finalize_source(kit.writer, 5, 5, 0, &kit.err), TIDE_INVALID,
+              "not open");
 }
 
 static void held_bytes_go_with_their_rows(void **state)
@@ -337,7 +313,7 @@ static void held_bytes_of_no_source_fail(void **state)
     struct tide_archive_row row = {kit_series(&kit, "s"), 1, 0, TIDE_STR("1")};
     struct tide_archive_held held = {99, TIDE_STR("place"), TIDE_STR("x")};
     struct tide_archive_tick tick = {.rows = &row, .row_count = 1, .held = &held, .held_count = 1};
-    assert_fails(tide_archive_write(kit.writer, &tick, &kit.err), TIDE_INVALID, "FOREIGN KEY");
+    kit_fails(tide_archive_write(kit.writer, &tick, &kit.err), TIDE_INVALID, "FOREIGN KEY");
     assert_string_equal(kit_times(&kit, "s"), "");
 }
 
@@ -349,12 +325,12 @@ static void another_writer_ends_this_one(void **state)
     struct tide_archive_writer_options options = {.encoder = &kit.encoder};
     kit_ok(&kit, tide_archive_writer_open(kit.path, &options, &other.writer, &kit.err));
     kit_ok(&other, tide_archive_resume_source(other.writer, kit.source, 3, &other.err));
-    assert_fails(kit_write(&kit, "s", 3, 4), TIDE_STALE, "one writes at a time");
+    kit_fails(kit_write(&kit, "s", 3, 4), TIDE_STALE, "one writes at a time");
     struct tide_archive_series *series = NULL;
     struct tide_archive_tick nothing = {0};
-    assert_fails(tide_archive_series_open(kit.writer, kit.source, TIDE_STR("s"), &series, &kit.err),
-                 TIDE_STALE, "another program");
-    assert_fails(tide_archive_write(kit.writer, &nothing, &kit.err), TIDE_STALE, "another program");
+    kit_fails(tide_archive_series_open(kit.writer, kit.source, TIDE_STR("s"), &series, &kit.err),
+              TIDE_STALE, "another program");
+    kit_fails(tide_archive_write(kit.writer, &nothing, &kit.err), TIDE_STALE, "another program");
     kit_ok(&other, kit_write(&other, "s", 3, 4));
     tide_archive_writer_close(other.writer);
     assert_string_equal(kit_times(&kit, "s"), "1-4");
@@ -370,8 +346,8 @@ static void metadata_is_patched_key_by_key(void **state)
     assert_string_equal(kit_text(&kit, "SELECT metadata ->> 'note' FROM sources"), "\"x\"");
     assert_string_equal(kit_text(&kit, "SELECT metadata ->> 'encoder' FROM sources"), "plain-1");
     pairs[0].key = TIDE_STR("encoder");
-    assert_fails(tide_archive_set_metadata(kit.writer, kit.source, &patch, &kit.err), TIDE_INVALID,
-                 "kept by the archive itself");
+    kit_fails(tide_archive_set_metadata(kit.writer, kit.source, &patch, &kit.err), TIDE_INVALID,
+              "kept by the archive itself");
     patch.count = 0;
     assert_int_equal(tide_archive_set_metadata(kit.writer, 99, &patch, &kit.err), TIDE_INVALID);
 }
@@ -484,38 +460,56 @@ static void catalogue_lists_series_as_long_as_they_have_rows(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup_teardown(add_source_writes_all_of_it_at_once, setup, teardown),
-        cmocka_unit_test_setup_teardown(add_source_with_bad_labels_writes_nothing, setup, teardown),
-        cmocka_unit_test_setup_teardown(write_is_readable_at_once_and_in_order_of_time, setup,
-                                        teardown),
-        cmocka_unit_test_setup_teardown(write_takes_every_time_there_is, setup, teardown),
-        cmocka_unit_test_setup_teardown(write_of_a_taken_time_fails_whole, setup, teardown),
-        cmocka_unit_test_setup_teardown(write_behind_what_is_sealed_fails_whole, setup, teardown),
-        cmocka_unit_test_setup_teardown(write_of_nothing_is_fine, setup, teardown),
-        cmocka_unit_test_setup_teardown(write_takes_rows_without_bytes, setup, teardown),
-        cmocka_unit_test_setup_teardown(series_of_bad_names_and_sources_are_refused, setup,
-                                        teardown),
-        cmocka_unit_test_setup_teardown(row_times_rise_from_the_newest_row, setup, teardown),
-        cmocka_unit_test_setup_teardown(row_times_rise_from_what_was_there_on_resuming, setup,
-                                        teardown),
-        cmocka_unit_test_setup_teardown(resume_refuses_rows_at_or_before_the_newest, setup,
-                                        teardown),
-        cmocka_unit_test_setup_teardown(resume_records_the_session_and_clears_complete, setup,
-                                        teardown),
-        cmocka_unit_test_setup_teardown(resume_of_a_source_without_rows_says_null, setup, teardown),
-        cmocka_unit_test_setup_teardown(resume_backwards_writes_nothing, setup, teardown),
-        cmocka_unit_test_setup_teardown(resume_with_another_encoder_is_refused, setup, teardown),
-        cmocka_unit_test_setup_teardown(finalize_takes_no_more_rows, setup, teardown),
-        cmocka_unit_test_setup_teardown(held_bytes_go_with_their_rows, setup, teardown),
-        cmocka_unit_test_setup_teardown(held_bytes_of_no_source_fail, setup, teardown),
-        cmocka_unit_test_setup_teardown(another_writer_ends_this_one, setup, teardown),
-        cmocka_unit_test_setup_teardown(metadata_is_patched_key_by_key, setup, teardown),
-        cmocka_unit_test_setup_teardown(columns_that_an_older_program_left_out_are_added, setup,
-                                        teardown),
-        cmocka_unit_test_setup_teardown(tend_beats_and_a_pulse_tells, setup, teardown),
-        cmocka_unit_test_setup_teardown(pulse_stops_after_three_silent_intervals, setup, teardown),
-        cmocka_unit_test_setup_teardown(catalogue_lists_series_as_long_as_they_have_rows, setup,
-                                        teardown),
+        cmocka_unit_test_setup_teardown(add_source_writes_all_of_it_at_once, kit_setup_test,
+                                        kit_teardown_test),
+        cmocka_unit_test_setup_teardown(add_source_with_bad_labels_writes_nothing, kit_setup_test,
+                                        kit_teardown_test),
+        cmocka_unit_test_setup_teardown(write_is_readable_at_once_and_in_order_of_time,
+                                        kit_setup_test, kit_teardown_test),
+        cmocka_unit_test_setup_teardown(write_takes_every_time_there_is, kit_setup_test,
+                                        kit_teardown_test),
+        cmocka_unit_test_setup_teardown(write_of_a_taken_time_fails_whole, kit_setup_test,
+                                        kit_teardown_test),
+        cmocka_unit_test_setup_teardown(write_behind_what_is_sealed_fails_whole, kit_setup_test,
+                                        kit_teardown_test),
+        cmocka_unit_test_setup_teardown(write_of_nothing_is_fine, kit_setup_test,
+                                        kit_teardown_test),
+        cmocka_unit_test_setup_teardown(write_takes_rows_without_bytes, kit_setup_test,
+                                        kit_teardown_test),
+        cmocka_unit_test_setup_teardown(series_of_bad_names_and_sources_are_refused, kit_setup_test,
+                                        kit_teardown_test),
+        cmocka_unit_test_setup_teardown(row_times_rise_from_the_newest_row, kit_setup_test,
+                                        kit_teardown_test),
+        cmocka_unit_test_setup_teardown(row_times_rise_from_what_was_there_on_resuming,
+                                        kit_setup_test, kit_teardown_test),
+        cmocka_unit_test_setup_teardown(resume_refuses_rows_at_or_before_the_newest, kit_setup_test,
+                                        kit_teardown_test),
+        cmocka_unit_test_setup_teardown(resume_records_the_session_and_clears_complete,
+                                        kit_setup_test, kit_teardown_test),
+        cmocka_unit_test_setup_teardown(resume_of_a_source_without_rows_says_null, kit_setup_test,
+                                        kit_teardown_test),
+        cmocka_unit_test_setup_teardown(resume_backwards_writes_nothing, kit_setup_test,
+                                        kit_teardown_test),
+        cmocka_unit_test_setup_teardown(resume_with_another_encoder_is_refused, kit_setup_test,
+                                        kit_teardown_test),
+        cmocka_unit_test_setup_teardown(finalize_takes_no_more_rows, kit_setup_test,
+                                        kit_teardown_test),
+        cmocka_unit_test_setup_teardown(held_bytes_go_with_their_rows, kit_setup_test,
+                                        kit_teardown_test),
+        cmocka_unit_test_setup_teardown(held_bytes_of_no_source_fail, kit_setup_test,
+                                        kit_teardown_test),
+        cmocka_unit_test_setup_teardown(another_writer_ends_this_one, kit_setup_test,
+                                        kit_teardown_test),
+        cmocka_unit_test_setup_teardown(metadata_is_patched_key_by_key, kit_setup_test,
+                                        kit_teardown_test),
+        cmocka_unit_test_setup_teardown(columns_that_an_older_program_left_out_are_added,
+                                        kit_setup_test, kit_teardown_test),
+        cmocka_unit_test_setup_teardown(tend_beats_and_a_pulse_tells, kit_setup_test,
+                                        kit_teardown_test),
+        cmocka_unit_test_setup_teardown(pulse_stops_after_three_silent_intervals, kit_setup_test,
+                                        kit_teardown_test),
+        cmocka_unit_test_setup_teardown(catalogue_lists_series_as_long_as_they_have_rows,
+                                        kit_setup_test, kit_teardown_test),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

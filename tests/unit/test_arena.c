@@ -99,6 +99,22 @@ static void str_and_cstr_are_copies(void **state)
     tide_arena_done(&arena);
 }
 
+static void grow_keeps_what_is_there(void **state)
+{
+    (void)state;
+    struct tide_arena arena = {0};
+    uint32_t *items = NULL;
+    for (size_t count = 0; count < 1000; count++) {
+        items = tide_arena_grow(&arena, items, count, sizeof(*items));
+        items[count] = (uint32_t)count * 7;
+        (void)tide_arena_bytes(&arena, 3); /* something else lies behind it */
+    }
+    for (size_t i = 0; i < 1000; i++) {
+        assert_int_equal(items[i], i * 7);
+    }
+    tide_arena_done(&arena);
+}
+
 static void adopt_keeps_addresses_and_empties_the_other(void **state)
 {
     (void)state;
@@ -132,6 +148,7 @@ int main(void)
         cmocka_unit_test(reset_keeps_one_block_and_reuses_it),
         cmocka_unit_test(give_back_makes_room_again),
         cmocka_unit_test(str_and_cstr_are_copies),
+        cmocka_unit_test(grow_keeps_what_is_there),
         cmocka_unit_test(adopt_keeps_addresses_and_empties_the_other),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
