@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "base/clock.h"
+#include "base/limits.h"
 
 static tide_status fail_plainly(int rc, const char *text, struct tide_error *err)
 {
@@ -100,6 +101,19 @@ void tide_archive_bind(struct sqlite3_stmt *stmt, const char *letters, ...)
     va_start(args, letters);
     bind_all(stmt, letters, args);
     va_end(args);
+}
+
+tide_status tide_archive_check_size(const struct tide_archive *archive, const char *what,
+                                    size_t bytes, struct tide_error *err)
+{
+    /* Names and numbers stand beside them. */
+    size_t bytes_max = TIDE_ARCHIVE_BLOB_BYTES_MAX - 4 * TIDE_ARCHIVE_SERIES_BYTES_MAX;
+    return bytes <= bytes_max
+               ? TIDE_OK
+               : tide_fail(err, TIDE_INVALID,
+                           "%s: %s: %s of %zu bytes is larger than an archive takes (%zu); make it "
+                           "of less",
+                           archive->path, archive->doing, what, bytes, bytes_max);
 }
 
 static tide_status prepare(struct tide_archive *archive, const char *sql, const char *letters,

@@ -53,6 +53,10 @@ void tide_archive_stmt_done(struct sqlite3_stmt **stmt);
  */
 void tide_archive_bind(struct sqlite3_stmt *stmt, const char *letters, ...);
 
+/** TIDE_INVALID when bytes are more than one row of a table may have; `what` they are. */
+tide_status tide_archive_check_size(const struct tide_archive *archive, const char *what,
+                                    size_t bytes, struct tide_error *err);
+
 /** Prepares one statement and binds. */
 tide_status tide_archive_query(struct tide_archive *archive, struct sqlite3_stmt **ret_stmt,
                                struct tide_error *err, const char *sql, const char *letters, ...);

@@ -308,6 +308,7 @@ static void set_query_only(struct tide_archive *archive, bool is_on)
 tide_status tide_archive_copy_to(struct tide_archive *archive, const char *path,
                                  struct tide_error *err)
 {
+    TIDE_ASSERT(archive->snapshot_depth == 0); /* SQLite copies in no transaction */
     archive->doing = "copying";
     /* SQLite would fill an empty file that is there. */
     if (access(path, F_OK) == 0) {

@@ -118,6 +118,8 @@ static tide_status encode(struct sealing *sealing, const struct tide_archive_sea
         return TIDE_OK;
     }
     TIDE_TRY(tide_archive_draft_check(encoder, &input, &sealing->draft, err));
+    TIDE_TRY(tide_archive_check_size(archive, "a segment",
+                                     sealing->draft.bytes.len + sealing->draft.index.len, err));
     note_offset(sealing, &tail);
     return TIDE_OK;
 }

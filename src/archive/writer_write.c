@@ -3,7 +3,6 @@
 #include <sqlite3.h>
 
 #include "archive/writer_state.h"
-#include "base/limits.h"
 
 /* The newest time that rows of a series must be behind. */
 static bool newest_of(const struct tide_archive_series *series, int64_t *ret_ts)
@@ -82,11 +81,7 @@ static tide_status check_row(const struct tide_archive_writer *writer,
     if (series->source->has_floor && row->ts <= series->source->floor) {
         return fail_row(row, "and its source was gone on with behind", series->source->floor, err);
     }
-    if (row->bytes.len > TIDE_ARCHIVE_BLOB_BYTES_MAX - 1024) {
-        return fail_row(row, "and more bytes than fit into a row of", TIDE_ARCHIVE_BLOB_BYTES_MAX,
-                        err);
-    }
-    return TIDE_OK;
+    return tide_archive_check_size(writer->archive, "a row", row->bytes.len, err);
 }
 
 static tide_status insert_row(struct tide_archive_writer *writer,
@@ -123,6 +118,7 @@ static tide_status insert_notes(struct tide_archive_writer *writer,
     for (size_t i = 0; i < tick->note_count; i++) {
         const struct tide_archive_note *note = &tick->notes[i];
         TIDE_ASSERT(note->series->writer == writer);
+        TIDE_TRY(tide_archive_check_size(writer->archive, "a caller row", note->bytes.len, err));
         TIDE_TRY(tide_archive_run(
             writer->archive, err,
             "INSERT INTO caller_rows (source_id, stream, ts, blob) VALUES (?1, ?2, ?3, ?4)", "itib",
@@ -143,6 +139,7 @@ static tide_status put_held(struct tide_archive_writer *writer,
     }
     for (size_t i = 0; i < tick->held_count; i++) {
         const struct tide_archive_held *held = &tick->held[i];
+        TIDE_TRY(tide_archive_check_size(writer->archive, "what is held", held->bytes.len, err));
         TIDE_TRY(tide_archive_run(
             writer->archive, err,
             "INSERT INTO tidemark_held (source_id, name, bytes) VALUES (?1, ?2, ?3) "

@@ -128,6 +128,27 @@ static void write_takes_rows_without_bytes(void **state)
     assert_string_equal(kit_text(&kit, "SELECT typeof(row) || length(row) FROM wal"), "blob0");
 }
 
+static void write_of_more_bytes_than_a_row_takes_fails_whole(void **state)
+{
+    (void)state;
+    /* What is refused is never read: the bytes need not be there. */
+    tide_str huge = {"", 1000000000};
+    struct tide_archive_row rows[] = {{kit_series(&kit, "s"), 1, 0, TIDE_STR("1")},
+                                      {kit_series(&kit, "s"), 2, 0, huge}};
+    struct tide_archive_note note = {kit_series(&kit, "s"), 1, huge};
+    struct tide_archive_held held = {kit.source, TIDE_STR("place"), huge};
+    struct tide_archive_tick ticks[] = {
+        {.rows = rows, .row_count = 2},
+        {.rows = rows, .row_count = 1, .notes = &note, .note_count = 1},
+        {.rows = rows, .row_count = 1, .held = &held, .held_count = 1}};
+    for (size_t i = 0; i < 3; i++) {
+        kit_fails(tide_archive_write(kit.writer, &ticks[i], &kit.err), TIDE_INVALID,
+                  "larger than an archive takes");
+        assert_string_equal(kit_times(&kit, "s"), "");
+    }
+    kit_ok(&kit, kit_write(&kit, "s", 1, 1));
+}
+
 static void series_of_bad_names_and_sources_are_refused(void **state)
 {
     (void)state;
@@ -476,6 +497,8 @@ int main(void)
                                         kit_teardown_test),
         cmocka_unit_test_setup_teardown(write_takes_rows_without_bytes, kit_setup_test,
                                         kit_teardown_test),
+        cmocka_unit_test_setup_teardown(write_of_more_bytes_than_a_row_takes_fails_whole,
+                                        kit_setup_test, kit_teardown_test),
         cmocka_unit_test_setup_teardown(series_of_bad_names_and_sources_are_refused, kit_setup_test,
                                         kit_teardown_test),
         cmocka_unit_test_setup_teardown(row_times_rise_from_the_newest_row, kit_setup_test,
