@@ -280,7 +280,9 @@ static tide_status resume_source(struct tide_archive_writer *writer, int64_t id,
     TIDE_TRY(tide_archive_newest_row(writer->archive, id, &source.has_floor, &source.floor, err));
     TIDE_TRY(check_anchor(writer, &source, anchor, err));
     writer->archive->doing = "going on with a source";
-    TIDE_TRY(record_resume(writer, &opening, &source, &found.metadata, err));
+    if (record_resume(writer, &opening, &source, &found.metadata, err) != TIDE_OK) {
+        return tide_fail_context(err, "%s: metadata of source %" PRId64, writer->archive->path, id);
+    }
     TIDE_TRY(update_resumed(writer, id, tide_buf_str(&opening.json), err));
     source.label = label_of(&found.labels);
     remember_source(writer, &source);

@@ -380,8 +380,8 @@ def quiet_answers(path):
     for args in (("catalogue", path), ("read", path, "a"), ("verify", path, "full")):
         result = tool(*args, timeout=60)
         assert result.code in (0, 1, 3), f"{args}: {result.code}\n{result.err}"
-        if result.code == 3:
-            assert str(path) in result.err, result.err
+        if result.code == 3:  # a live row of other bytes is found by the tool alone
+            assert str(path) in result.err or "the row at" in result.err, result.err
 
 
 def test_random_damage_gives_errors_and_never_a_crash(made, tmp_path, rng):

@@ -224,3 +224,11 @@ size_t kit_verify(struct archive_kit *one)
     tide_arena_done(&arena);
     return findings.harmful;
 }
+
+void kit_shadow_rows(void)
+{
+    tide_archive_writer_close(kit.writer);
+    kit.writer = NULL;
+    kit_change(&kit, "INSERT INTO wal SELECT source_id, stream, 2, 0, x'ff' FROM segments;"
+                     "INSERT INTO wal SELECT source_id, stream, 3, 0, x'ff' FROM segments");
+}

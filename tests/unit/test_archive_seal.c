@@ -1,14 +1,12 @@
-/* Sealing, forgetting, joining and verifying. */
+/* Sealing, and reading what has been sealed. */
 #include "archive_kit.h"
 
-#include "archive/compact.h"
 #include "archive/container.h"
 #include "archive/scan.h"
 #include "archive/verify.h"
 
 #include <inttypes.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 static void seal_moves_rows_into_a_segment(void **state)
@@ -168,15 +166,6 @@ static void seal_after_reopening_goes_on_counting(void **state)
     assert_string_equal(kit_times(&kit, "s"), "1-6");
 }
 
-/* As a kill between sealing and pruning leaves it. */
-static void shadow_rows(void)
-{
-    tide_archive_writer_close(kit.writer);
-    kit.writer = NULL;
-    kit_change(&kit, "INSERT INTO wal SELECT source_id, stream, 2, 0, x'ff' FROM segments;"
-                     "INSERT INTO wal SELECT source_id, stream, 3, 0, x'ff' FROM segments");
-}
-
 static void shadowed_rows_are_neither_read_nor_kept(void **state)
 {
     (void)state;
@@ -186,7 +175,7 @@ static void shadowed_rows_are_neither_read_nor_kept(void **state)
     kit_ok(&kit, kit_write(&kit, "s", 1, 3));
     kit_ok(&kit, kit_seal(&kit, "s"));
     kit_ok(&kit, kit_write(&kit, "s", 4, 5));
-    shadow_rows();
+    kit_shadow_rows();
     assert_string_equal(kit_times(&kit, "s"), "1-5");
     kit_ok(&kit, tide_archive_open(kit.path, TIDE_ARCHIVE_READ, &archive, &kit.err));
     kit_ok(&kit, tide_archive_verify(archive, false, &arena, &found, &kit.err));
@@ -200,221 +189,6 @@ static void shadowed_rows_are_neither_read_nor_kept(void **state)
     tide_arena_done(&arena);
     kit_reopen(&kit);
     assert_string_equal(kit_text(&kit, "SELECT group_concat(ts) FROM wal"), "4,5");
-}
-
-static tide_status forget(int64_t cutoff, struct tide_archive_retained *ret_retained)
-{
-    struct tide_archive_retention retention = {.source = kit.source, .cutoff_ts = cutoff};
-    return tide_archive_writer_retain(kit.writer, &retention, ret_retained, &kit.err);
-}
-
-static void note_at(const char *series, int64_t ts)
-{
-    struct tide_archive_note note = {kit_series(&kit, series), ts, TIDE_STR("note")};
-    struct tide_archive_tick tick = {.notes = &note, .note_count = 1};
-    kit_ok(&kit, tide_archive_write(kit.writer, &tick, &kit.err));
-}
-
-static void retention_keeps_a_segment_across_the_cutoff_whole(void **state)
-{
-    (void)state;
-    struct tide_archive_retained retained;
-    for (int64_t i = 0; i < 4; i++) {
-        kit_ok(&kit, kit_write(&kit, "s", i * 10 + 1, i * 10 + 10));
-        if (i < 3) {
-            kit_ok(&kit, kit_seal(&kit, "s"));
-        }
-        note_at("s", i * 10 + 1);
-    }
-    kit_ok(&kit, forget(15, &retained));
-    assert_int_equal(retained.segments, 1);
-    assert_int_equal(retained.wal_rows, 0);
-    assert_int_equal(retained.live_rows, 0);
-    assert_int_equal(retained.caller_rows, 2);
-    assert_string_equal(kit_times(&kit, "s"), "11-40");
-    assert_string_equal(kit_text(&kit, "SELECT group_concat(ts) FROM clock_offsets"), "20,30");
-    kit_ok(&kit, forget(20, &retained)); /* a row at the cutoff stays */
-    assert_int_equal(retained.segments, 0);
-    kit_ok(&kit, forget(36, &retained));
-    assert_int_equal(retained.segments, 2);
-    assert_int_equal(retained.wal_rows, 5);
-    assert_int_equal(retained.live_rows, 5); /* really lost: forgotten before it was sealed */
-    assert_string_equal(kit_times(&kit, "s"), "36-40");
-    struct tide_archive_series_state found;
-    tide_archive_series_state(kit_series(&kit, "s"), &found);
-    assert_int_equal(found.live_rows, 5);
-    assert_int_equal(found.oldest_live_ts, 36);
-    assert_int_equal(found.next_seq, 3);
-    assert_int_equal(kit_verify(&kit), 0);
-}
-
-static void retention_does_not_bring_shadowed_rows_back(void **state)
-{
-    (void)state;
-    struct tide_archive_retention retention = {.source = kit.source, .cutoff_ts = 4};
-    struct tide_archive_retained retained;
-    struct tide_archive *archive = NULL;
-    kit_ok(&kit, kit_write(&kit, "s", 1, 3));
-    kit_ok(&kit, kit_seal(&kit, "s"));
-    kit_ok(&kit, kit_write(&kit, "s", 5, 5));
-    shadow_rows();
-    kit_ok(&kit, tide_archive_open(kit.path, TIDE_ARCHIVE_EDIT, &archive, &kit.err));
-    kit_ok(&kit, tide_archive_retain_in(archive, &retention, &retained, &kit.err));
-    tide_archive_close(archive);
-    assert_int_equal(retained.wal_rows, 2);
-    assert_int_equal(retained.live_rows, 0);
-    assert_string_equal(kit_times(&kit, "s"), "5");
-}
-
-static void retention_never_lets_rows_come_behind_what_was_there(void **state)
-{
-    (void)state;
-    struct tide_archive_retained retained;
-    kit_ok(&kit, kit_write(&kit, "s", 1, 3));
-    kit_ok(&kit, kit_seal(&kit, "s"));
-    kit_ok(&kit, forget(100, &retained));
-    assert_string_equal(kit_times(&kit, "s"), "");
-    assert_int_equal(kit_write(&kit, "s", 3, 3), TIDE_INVALID);
-    kit_ok(&kit, kit_write(&kit, "s", 4, 6));
-    kit_ok(&kit, kit_seal(&kit, "s"));
-    assert_int_equal(kit_number(&kit, "SELECT seq FROM segments"), 1); /* a gap is normal */
-    assert_string_equal(kit_times(&kit, "s"), "4-6");
-}
-
-static bool is_not_kept(void *context, tide_str series)
-{
-    (void)context;
-    return !tide_str_equal(series, TIDE_STR("kept"));
-}
-
-static int64_t keep_from(void *context, tide_str series, bool has_rows, int64_t oldest_ts)
-{
-    struct tide_archive_retained *calls = context; /* counts, in fields of its choice */
-    calls->segments += has_rows;
-    calls->wal_rows += has_rows ? oldest_ts : 0;
-    return tide_str_equal(series, TIDE_STR("all")) ? INT64_MIN : 15;
-}
-
-static void retention_of_some_series_asks_for_the_floor_of_each(void **state)
-{
-    (void)state;
-    static const char *const names[] = {"kept", "all", "some", "only notes"};
-    struct tide_archive_retained calls = {0};
-    struct tide_archive_retained retained;
-    for (size_t i = 0; i < 4; i++) {
-        if (i < 3) {
-            kit_ok(&kit, kit_write(&kit, names[i], 1, 20));
-            kit_ok(&kit, i == 0 ? kit_seal(&kit, "kept") : TIDE_OK);
-            kit_ok(&kit, kit_write(&kit, names[i], 21, 30));
-        }
-        for (int64_t ts = 10; ts <= 30; ts += 10) {
-            note_at(names[i], ts);
-        }
-    }
-    kit_ok(&kit, kit_seal(&kit, "kept"));
-    struct tide_archive_retention retention = {.source = kit.source,
-                                               .cutoff_ts = 25,
-                                               .is_removed = is_not_kept,
-                                               .keep_from = keep_from,
-                                               .context = &calls};
-    kit_ok(&kit, tide_archive_writer_retain(kit.writer, &retention, &retained, &kit.err));
-    assert_string_equal(kit_times(&kit, "kept"), "1-30");
-    assert_string_equal(kit_times(&kit, "all"), "25-30");
-    assert_string_equal(kit_times(&kit, "some"), "25-30");
-    assert_int_equal(retained.live_rows, 48);
-    assert_int_equal(retained.caller_rows, 2); /* before 15, of two series */
-    assert_int_equal(calls.segments, 2);       /* asked after the rows have gone */
-    assert_int_equal(calls.wal_rows, 50);
-    assert_int_equal(kit_number(&kit, "SELECT COUNT(*) FROM caller_rows"), 10);
-    /* Offsets stay as long as the oldest row of the source needs them. */
-    assert_string_equal(kit_text(&kit, "SELECT group_concat(ts) FROM clock_offsets"), "20,30");
-}
-
-static void compaction_joins_runs_up_to_the_target(void **state)
-{
-    (void)state;
-    int64_t merged = 0;
-    static const int64_t sizes[] = {10, 10, 10, 50, 5, 5, 60, 1};
-    int64_t ts = 1;
-    for (size_t i = 0; i < sizeof(sizes) / sizeof(sizes[0]); i++) {
-        kit_ok(&kit, kit_write(&kit, "s", ts, ts + sizes[i] - 1));
-        kit_ok(&kit, kit_seal(&kit, "s"));
-        ts += sizes[i];
-    }
-    kit_ok(&kit, kit_write(&kit, "s", ts, ts + 2));
-    kit_ok(&kit, tide_archive_writer_compact(kit.writer, kit.source, TIDE_STR("s"), 60, &merged,
-                                             &kit.err));
-    assert_string_equal(kit_text(&kit, "SELECT group_concat(seq || ':' || rows) FROM (SELECT * "
-                                       "FROM segments ORDER BY seq)"),
-                        "0:30,3:60,6:60,7:1");
-    assert_int_equal(merged, 6);
-    assert_int_equal(
-        kit_number(&kit, "SELECT COUNT(*) FROM segments WHERE caller_index IS NOT NULL"), 2);
-    assert_string_equal(kit_times(&kit, "s"), "1-154");
-    assert_int_equal(kit_verify(&kit), 0);
-    assert_int_equal(kit_number(&kit, "PRAGMA freelist_count"), 0);
-    kit_ok(&kit, kit_write(&kit, "s", ts + 3, ts + 3));
-    kit_ok(&kit, kit_seal(&kit, "s"));
-    assert_int_equal(kit_number(&kit, "SELECT MAX(seq) FROM segments"), 8);
-    kit_ok(&kit, tide_archive_writer_compact(kit.writer, kit.source, TIDE_STR("none"), 60, &merged,
-                                             &kit.err));
-    assert_int_equal(merged, 0);
-}
-
-static void compaction_gives_space_back(void **state)
-{
-    (void)state;
-    int64_t merged = 0;
-    for (int64_t i = 0; i < 4; i++) {
-        kit_ok(&kit, kit_write(&kit, "s", i * 2000 + 1, i * 2000 + 2000));
-        kit_ok(&kit, kit_seal(&kit, "s"));
-    }
-    kit_ok(&kit, tide_archive_writer_compact(kit.writer, kit.source, TIDE_STR("s"), 8000, &merged,
-                                             &kit.err));
-    assert_int_equal(merged, 4);
-    assert_int_equal(kit_number(&kit, "PRAGMA freelist_count"), 0);
-    assert_string_equal(kit_times(&kit, "s"), "1-8000");
-}
-
-static void compaction_without_a_way_to_join_is_refused(void **state)
-{
-    (void)state;
-    int64_t merged = 0;
-    kit.encoder.merge = NULL;
-    assert_int_equal(
-        tide_archive_writer_compact(kit.writer, kit.source, TIDE_STR("s"), 60, &merged, &kit.err),
-        TIDE_INVALID);
-}
-
-static tide_status merge_badly(void *context, tide_str series,
-                               const struct tide_archive_segment *segments, size_t count,
-                               struct tide_archive_draft *ret_draft, struct tide_error *err)
-{
-    (void)context;
-    (void)series;
-    (void)err;
-    tide_buf_append_str(&ret_draft->bytes, segments[0].bytes);
-    ret_draft->rows = segments[0].rows;
-    ret_draft->first_ts = segments[0].first_ts;
-    ret_draft->last_ts = segments[count - 1].last_ts;
-    return TIDE_OK;
-}
-
-static void compaction_that_lacks_rows_changes_nothing(void **state)
-{
-    (void)state;
-    int64_t merged = 0;
-    kit.encoder.merge = merge_badly;
-    kit_ok(&kit, kit_write(&kit, "s", 1, 3));
-    kit_ok(&kit, kit_seal(&kit, "s"));
-    kit_ok(&kit, kit_write(&kit, "s", 4, 6));
-    kit_ok(&kit, kit_seal(&kit, "s"));
-    assert_int_equal(
-        tide_archive_writer_compact(kit.writer, kit.source, TIDE_STR("s"), 60, &merged, &kit.err),
-        TIDE_INVALID);
-    assert_int_equal(kit_number(&kit, "SELECT COUNT(*) FROM segments"), 2);
-    assert_string_equal(kit_times(&kit, "s"), "1-6");
-    kit_ok(&kit, kit_write(&kit, "s", 7, 7));
 }
 
 static tide_status count_one(void *context, int64_t ts, tide_str bytes, struct tide_error *err)
@@ -515,43 +289,6 @@ static void scan_of_a_segment_that_lies_is_corrupt(void **state)
     assert_string_equal(kit_times(&kit, "s"), "1-3");
 }
 
-static void verify_finds_what_breaks_a_rule(void **state)
-{
-    (void)state;
-    static const char *const damages[] = {
-        "UPDATE segments SET first_ts = 9, last_ts = 8 WHERE seq = 1",
-        "UPDATE segments SET rows = 0 WHERE seq = 1",
-        "UPDATE segments SET rows = 'x' WHERE seq = 1",
-        "UPDATE segments SET first_ts = 2 WHERE seq = 1",
-        "UPDATE sources SET labels = '[]'",
-        "UPDATE sources SET metadata = '{\"a\":1}'",
-        "PRAGMA foreign_keys = OFF; DELETE FROM sources",
-        "PRAGMA foreign_keys = OFF; INSERT INTO caller_rows VALUES (9, 's', 1, x'')",
-        "UPDATE wal SET wall_offset = 'x'",
-        "PRAGMA writable_schema = ON; DELETE FROM sqlite_schema WHERE name = 'segments_by_time'",
-    };
-    char command[4 * KIT_PATH_MAX + 64];
-    kit_ok(&kit, kit_write(&kit, "s", 1, 3));
-    kit_ok(&kit, kit_seal(&kit, "s"));
-    kit_ok(&kit, kit_write(&kit, "s", 4, 6));
-    kit_ok(&kit, kit_seal(&kit, "s"));
-    kit_ok(&kit, kit_write(&kit, "s", 7, 8));
-    tide_archive_writer_close(kit.writer);
-    kit.writer = NULL;
-    assert_int_equal(kit_verify(&kit), 0);
-    (void)snprintf(command, sizeof(command), "cp '%s' '%s.kept'", kit.path, kit.path);
-    assert_int_equal(system(command), 0);
-    for (size_t i = 0; i < sizeof(damages) / sizeof(damages[0]); i++) {
-        kit_change(&kit, damages[i]);
-        if (kit_verify(&kit) == 0) {
-            fail_msg("not found: %s", damages[i]);
-        }
-        (void)snprintf(command, sizeof(command), "rm -f '%s-wal' '%s-shm'; cp '%s.kept' '%s'",
-                       kit.path, kit.path, kit.path, kit.path);
-        assert_int_equal(system(command), 0);
-    }
-}
-
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -573,29 +310,11 @@ int main(void)
                                         kit_teardown_test),
         cmocka_unit_test_setup_teardown(shadowed_rows_are_neither_read_nor_kept, kit_setup_test,
                                         kit_teardown_test),
-        cmocka_unit_test_setup_teardown(retention_keeps_a_segment_across_the_cutoff_whole,
-                                        kit_setup_test, kit_teardown_test),
-        cmocka_unit_test_setup_teardown(retention_does_not_bring_shadowed_rows_back, kit_setup_test,
-                                        kit_teardown_test),
-        cmocka_unit_test_setup_teardown(retention_never_lets_rows_come_behind_what_was_there,
-                                        kit_setup_test, kit_teardown_test),
-        cmocka_unit_test_setup_teardown(retention_of_some_series_asks_for_the_floor_of_each,
-                                        kit_setup_test, kit_teardown_test),
-        cmocka_unit_test_setup_teardown(compaction_joins_runs_up_to_the_target, kit_setup_test,
-                                        kit_teardown_test),
-        cmocka_unit_test_setup_teardown(compaction_gives_space_back, kit_setup_test,
-                                        kit_teardown_test),
-        cmocka_unit_test_setup_teardown(compaction_without_a_way_to_join_is_refused, kit_setup_test,
-                                        kit_teardown_test),
-        cmocka_unit_test_setup_teardown(compaction_that_lacks_rows_changes_nothing, kit_setup_test,
-                                        kit_teardown_test),
         cmocka_unit_test_setup_teardown(scan_of_a_range_gives_its_rows_alone, kit_setup_test,
                                         kit_teardown_test),
         cmocka_unit_test_setup_teardown(scan_gives_long_live_tails_in_parts, kit_setup_test,
                                         kit_teardown_test),
         cmocka_unit_test_setup_teardown(scan_of_a_segment_that_lies_is_corrupt, kit_setup_test,
-                                        kit_teardown_test),
-        cmocka_unit_test_setup_teardown(verify_finds_what_breaks_a_rule, kit_setup_test,
                                         kit_teardown_test),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -260,6 +260,34 @@ static void resume_of_a_source_without_rows_says_null(void **state)
     kit_ok(&kit, kit_write(&kit, "s", INT64_MIN, INT64_MIN + 2)); /* no floor */
 }
 
+static void resume_of_a_source_without_a_session_begins_the_list(void **state)
+{
+    (void)state;
+    tide_archive_writer_close(kit.writer);
+    kit.writer = NULL;
+    kit_change(&kit, "UPDATE sources SET metadata = '{\"x\":\"y\"}'");
+    kit_reopen(&kit);
+    assert_int_equal(kit_number(&kit, "SELECT json_array_length(metadata ->> 'writer_sessions')"
+                                      " FROM sources"),
+                     1);
+    assert_string_equal(kit_text(&kit, "SELECT metadata ->> 'encoder' FROM sources"), "plain-1");
+    assert_string_equal(kit_text(&kit, "SELECT metadata ->> 'x' FROM sources"), "y");
+}
+
+static void resume_of_a_source_whose_sessions_are_none_is_corrupt(void **state)
+{
+    (void)state;
+    tide_archive_writer_close(kit.writer);
+    kit_change(&kit, "UPDATE sources SET metadata = '{\"writer_sessions\":\"{}\"}'");
+    struct tide_archive_writer_options options = {.encoder = &kit.encoder};
+    kit_ok(&kit, tide_archive_writer_open(kit.path, &options, &kit.writer, &kit.err));
+    kit_fails(tide_archive_resume_source(kit.writer, kit.source, 6, &kit.err), TIDE_CORRUPT,
+              "wanted");
+    if (strstr(kit.err.message, kit.path) == NULL) {
+        fail_msg("does not name the archive: %s", kit.err.message);
+    }
+}
+
 static void resume_backwards_writes_nothing(void **state)
 {
     (void)state;
@@ -511,6 +539,10 @@ int main(void)
                                         kit_setup_test, kit_teardown_test),
         cmocka_unit_test_setup_teardown(resume_of_a_source_without_rows_says_null, kit_setup_test,
                                         kit_teardown_test),
+        cmocka_unit_test_setup_teardown(resume_of_a_source_without_a_session_begins_the_list,
+                                        kit_setup_test, kit_teardown_test),
+        cmocka_unit_test_setup_teardown(resume_of_a_source_whose_sessions_are_none_is_corrupt,
+                                        kit_setup_test, kit_teardown_test),
         cmocka_unit_test_setup_teardown(resume_backwards_writes_nothing, kit_setup_test,
                                         kit_teardown_test),
         cmocka_unit_test_setup_teardown(resume_with_another_encoder_is_refused, kit_setup_test,
