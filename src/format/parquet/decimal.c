@@ -127,10 +127,10 @@ bool tide_parquet_decimal_from_text(tide_str text, unsigned scale, tide_int128 *
     }
     tide_int128 value = 0;
     for (int64_t i = 0; i < kept && (i < count || value != 0); i++) {
-        value = value * 10 + (digit_at(&parts, (size_t)i) - '0');
-        if (!tide_parquet_decimal_fits(value, TIDE_PARQUET_DECIMAL_DIGITS_MAX)) {
+        if (!tide_parquet_decimal_fits(value, TIDE_PARQUET_DECIMAL_DIGITS_MAX - 1)) {
             return false;
         }
+        value = value * 10 + (digit_at(&parts, (size_t)i) - '0');
     }
     *ret_value = parts.is_negative ? -value : value;
     return true;

@@ -1,0 +1,75 @@
+/*
+ * Any bytes as a segment of changes. What must hold: rows that come out are rows, and a segment
+ * that is made of them gives the same again.
+ */
+#include "archive/change_read.h"
+#include "archive/change_segment.h"
+#include "base/status.h"
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+
+#define ROWS_MAX 64
+
+/* The bytes of the rows, one after the other. */
+static tide_status read_all(struct tide_change_reader *reader, struct tide_change_segment *into,
+                            struct tide_buf *bytes, struct tide_error *err)
+{
+    const struct tide_change_schema *schema = tide_change_reader_schema(reader);
+    tide_status status = TIDE_OK;
+    for (size_t i = 0; status == TIDE_OK && i < ROWS_MAX; i++) {
+        struct tide_change_row row;
+        int64_t time = 0;
+        status = tide_change_reader_next(reader, &time, &row, err);
+        if (status == TIDE_OK) {
+            tide_change_row_encode(&row, schema->column_count, schema->key_count, bytes);
+            TIDE_ASSERT(into == NULL || tide_change_segment_add(into, time, &row, err) == TIDE_OK);
+        }
+    }
+    return status;
+}
+
+static void check_again(struct tide_change_segment *segment, tide_str want)
+{
+    struct tide_buf file = {0};
+    struct tide_buf bytes = {0};
+    struct tide_error err = {0};
+    struct tide_change_reader *reader = NULL;
+    TIDE_ASSERT(tide_change_segment_finish(segment, &file, &err) == TIDE_OK);
+    TIDE_ASSERT(tide_change_reader_new(tide_buf_str(&file), &reader, &err) == TIDE_OK);
+    (void)read_all(reader, NULL, &bytes, &err);
+    TIDE_ASSERT(tide_str_equal(tide_buf_str(&bytes), want));
+    tide_change_reader_free(reader);
+    tide_buf_done(&file);
+    tide_buf_done(&bytes);
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+    struct tide_change_reader *reader = NULL;
+    struct tide_error err = {0};
+    if (tide_change_reader_new(tide_str_of(data, size), &reader, &err) == TIDE_OK) {
+        const struct tide_change_schema *schema = tide_change_reader_schema(reader);
+        struct tide_change_segment *segment = NULL;
+        struct tide_buf json = {0};
+        struct tide_buf bytes = {0};
+        struct tide_relation relation = {
+            .schema = schema->schema,
+            .name = schema->table,
+            .store = schema->store,
+            .column_count = schema->column_count,
+            .columns = (struct tide_column *)(uintptr_t)schema->columns,
+            .key_count = schema->key_count,
+            .key_columns = (uint32_t *)(uintptr_t)schema->key_columns,
+        };
+        tide_change_schema_encode(&relation, schema->position_kind, &json);
+        TIDE_ASSERT(tide_change_segment_new(TIDE_STR("t"), tide_buf_str(&json), &segment, &err) ==
+                    TIDE_OK);
+        (void)read_all(reader, segment, &bytes, &err);
+        check_again(segment, tide_buf_str(&bytes));
+        tide_change_segment_free(segment);
+        tide_buf_done(&json);
+        tide_buf_done(&bytes);
+    }
+    tide_change_reader_free(reader);
+    return 0;
+}
