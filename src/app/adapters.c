@@ -1,6 +1,7 @@
 #include "app/adapters.h"
 
 #include "app/place.h"
+#include "sink/archive/archive_sink.h"
 #include "sink/file/file_sink.h"
 #include "sink/file/stdout_sink.h"
 #include "sink/null/null_sink.h"
@@ -14,6 +15,7 @@ static const struct tide_source_ops *const sources[] = {
 
 static const struct tide_sink_ops *const sinks[] = {
     &tide_file_sink_ops,
+    &tide_archive_sink_ops,
     &tide_stdout_sink_ops,
     &tide_null_sink_ops,
 };
@@ -72,7 +74,7 @@ tide_status tide_find_sink(const char *place, const struct tide_sink_ops **ret_o
     struct tide_buf shown TIDE_CLEANUP(tide_buf_done) = {0};
     tide_place_append_shown(&shown, tide_str_from(place));
     return tide_fail(err, TIDE_INVALID,
-                     "\"%s\" names no sink; write file:PATH, file:DIR/, null: or -",
+                     "\"%s\" names no sink; write file:PATH, file:DIR/, archive:PATH, null: or -",
                      tide_buf_cstr(&shown));
 }
 

@@ -2,6 +2,8 @@
 
 #include "base/alloc.h"
 #include "engine/dead_letter_files.h"
+#include "sink/archive/archive_place.h"
+#include "sink/archive/archive_sink.h"
 #include "sink/file/file_place.h"
 #include "sink/file/file_sink.h"
 #include "sink/file/stdout_sink.h"
@@ -163,6 +165,23 @@ static tide_status check_file_sink(struct database *database, tide_str place,
     return check_entries(database, named.dir_path, is_of_tables, err);
 }
 
+/* The archive, what SQLite and we put beside it, and a new one before it takes its place. */
+static tide_status check_archive_sink(struct database *database, tide_str text,
+                                      struct tide_error *err)
+{
+    static const char *const made[] = {"", "-new"};
+    TIDE_CLEANUP(tide_archive_place_done) struct tide_archive_place place = {.lock_fd = -1};
+    TIDE_TRY(tide_archive_place_name(text, &place, err));
+    TIDE_TRY(check_path(database, place.lock_path, err));
+    for (size_t i = 0; i < FILE_COUNT * 2; i++) {
+        struct tide_buf path TIDE_CLEANUP(tide_buf_done) = {0};
+        tide_buf_printf(&path, "%s%s%s", place.path, made[i / FILE_COUNT],
+                        suffixes[i % FILE_COUNT]);
+        TIDE_TRY(check_path(database, tide_buf_cstr(&path), err));
+    }
+    return TIDE_OK;
+}
+
 /* Redirected to the database with `>>`. */
 static tide_status check_standard_output(struct database *database, struct tide_error *err)
 {
@@ -191,6 +210,8 @@ static tide_status check_all(struct database *database, const struct tide_pipeli
         const struct tide_pipeline_sink *sink = &options->sinks[i];
         if (sink->ops == &tide_file_sink_ops) {
             TIDE_TRY(check_file_sink(database, sink->place, err));
+        } else if (sink->ops == &tide_archive_sink_ops) {
+            TIDE_TRY(check_archive_sink(database, sink->place, err));
         } else if (sink->ops == &tide_stdout_sink_ops) {
             TIDE_TRY(check_standard_output(database, err));
         }

@@ -158,8 +158,8 @@ static const struct argp parser = {
     .doc = "Copies every row of SOURCE, and every change made meanwhile, to SINK. Interrupted, "
            "the same command goes on where it stopped.\v"
            "SOURCE is sqlite:PATH or postgres://USER@HOST/DATABASE. SINK is file:PATH (all frames "
-           "in one file), file:DIR/ (a file per table), - (standard output) or null: (encoded and "
-           "thrown away).",
+           "in one file), file:DIR/ (a file per table), archive:PATH (rows and changes in one "
+           "SQLite file), - (standard output) or null: (encoded and thrown away).",
 };
 
 static tide_status run(const struct copy_command *command, struct tide_copy_report *report,

@@ -219,7 +219,7 @@ static void add_sink(struct tide_config_reader *reader, tide_str name,
         return;
     }
     if (tide_find_sink(draft->place, &sink.ops, &sink.place, &err) != TIDE_OK) {
-        note_place(reader, name.ptr, "sink; write file:PATH, file:DIR/, null: or -",
+        note_place(reader, name.ptr, "sink; write file:PATH, file:DIR/, archive:PATH, null: or -",
                    draft->place_node);
         return;
     }

@@ -27,7 +27,8 @@ static tide_str from(tide_str s, size_t at)
 /* Behind these names stands a path, whatever it begins with. */
 static bool is_of_files(tide_str scheme)
 {
-    return tide_str_equal(scheme, TIDE_STR("sqlite")) || tide_str_equal(scheme, TIDE_STR("file"));
+    return tide_str_equal(scheme, TIDE_STR("sqlite")) || tide_str_equal(scheme, TIDE_STR("file")) ||
+           tide_str_equal(scheme, TIDE_STR("archive"));
 }
 
 static bool is_url(tide_str place, size_t *ret_head)

@@ -28,6 +28,7 @@ struct tide_pipeline_sink {
     size_t record_bytes_max; /* 0: the pipeline's */
     bool may_detach;         /* rather than hold up the source past max_retained_bytes */
     struct tide_refused_policy refused;
+    struct tide_sink_segments segments;
 };
 
 /* Everything is copied. */

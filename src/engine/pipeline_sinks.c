@@ -69,6 +69,7 @@ static void new_engine(struct tide_pipeline_end *end, bool is_resumed, bool is_c
                 .is_resumed = is_resumed,
                 .record_bytes_max = bytes_max > 0 ? bytes_max : pipeline->options.record_bytes_max,
                 .refused = sink->refused,
+                .segments = sink->segments,
                 .dead_letters = tide_dead_letter_file_target(pipeline->dead_letters),
             },
         .stream = pipeline->stream,

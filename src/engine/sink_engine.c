@@ -323,6 +323,23 @@ static tide_status open_checked(struct tide_sink_engine *engine, struct tide_err
     return status;
 }
 
+/* The lane has been drained, not dropped: what the sink has is what it was to get. */
+static void finish_sink(struct tide_sink_engine *engine)
+{
+    const struct tide_stream_ops *lanes = engine->options.stream->ops;
+    struct tide_error err = {0};
+    unsigned lane = 0;
+    if (engine->options.ops->finish == NULL || engine->sink == NULL ||
+        lanes->find_lane(engine->options.stream, engine->options.name, &lane, &err) != TIDE_OK ||
+        lane != engine->options.lane) {
+        return;
+    }
+    if (engine->options.ops->finish(engine->sink, &err) != TIDE_OK) {
+        tide_log(TIDE_LOG_WARN, "sink %s: at its end: %s; all is held there nevertheless",
+                 engine->name, err.message);
+    }
+}
+
 /* From opening the sink to closing it. */
 static enum outcome run_once(struct tide_sink_engine *engine, struct tide_error *err)
 {
@@ -338,6 +355,9 @@ static enum outcome run_once(struct tide_sink_engine *engine, struct tide_error 
         outcome = run_group(engine, err);
     }
     give_back_group(engine);
+    if (outcome == OUTCOME_ENDED) {
+        finish_sink(engine);
+    }
     close_sink(engine);
     return outcome;
 }

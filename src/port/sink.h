@@ -52,6 +52,12 @@ enum tide_sink_existing {
     TIDE_EXISTING_OVERWRITE, /* replace it */
 };
 
+/* Of sinks that keep rows in segments; others pass over it. */
+struct tide_sink_segments {
+    uint64_t rows_max; /* of a segment; 0: what is usual */
+    uint64_t bytes_max;
+};
+
 struct tide_sink_options {
     tide_str name;     /* the sink's in the pipeline */
     tide_str place;    /* the URL without its scheme */
@@ -66,6 +72,7 @@ struct tide_sink_options {
     uint32_t incarnation; /* how often the source's log started over; in change frames */
     struct tide_refused_policy refused;
     struct tide_dead_letters dead_letters;
+    struct tide_sink_segments segments;
 };
 
 /* next_seq of a snapshot whose end is held. */
@@ -132,6 +139,12 @@ struct tide_sink_ops {
 
     /** Makes all that was written held. `is_caught_up`: nothing waits behind it. */
     tide_status (*flush)(struct tide_sink *sink, bool is_caught_up, struct tide_error *err);
+
+    /**
+     * Nothing more will come, and all is held: the target may be brought into the form that it is
+     * to rest in. Only close follows. Failing costs nothing that is held. NULL: nothing is done.
+     */
+    tide_status (*finish)(struct tide_sink *sink, struct tide_error *err);
 
     /** Any thread. */
     void (*counts)(const struct tide_sink *sink, struct tide_sink_counts *ret_counts);

@@ -377,7 +377,7 @@ def test_check_says_every_mistake_and_what_the_source_lacks(run, database, tmp_p
         result = run(command, "shop.yaml").check(2)
         assert result.err.splitlines() == [
             'shop.yaml:4:8: all: "fiel:all.ndjson" names no sink; write file:PATH, file:DIR/, '
-            'null: or -',
+            'archive:PATH, null: or -',
             'shop.yaml:5:1: a configuration has no key "snapshots"; did you mean snapshot?',
             f"tidemark: {command}: shop.yaml has 2 mistakes"]
     assert run("run", "none.yaml").check(3).err == \

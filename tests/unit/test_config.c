@@ -225,7 +225,7 @@ static const struct {
      "first "
      "of them no \"-\" or \".\", not \"s t\"\n"},
     {"name: a\nsource: sqlite:a\nsinks:\n  s: fiel:o\n  t:\n  u: [file:o]\n",
-     "a.yaml:4:6: s: \"fiel:o\" names no sink; write file:PATH, file:DIR/, null: or -\n"
+     "a.yaml:4:6: s: \"fiel:o\" names no sink; write file:PATH, file:DIR/, archive:PATH, null: or -\n"
      "a.yaml:5:5: t takes a place, e.g. file:out.ndjson, or keys (place, existing, "
      "max_record_bytes, refused), not nothing\n"
      "a.yaml:6:6: u takes a place, e.g. file:out.ndjson, or keys (place, existing, "
@@ -242,8 +242,8 @@ static const struct {
     {"name: a\nsource: 'x${TIDE_TEST_SECRET}'\nsinks: {s: '${TIDE_TEST_SECRET}', t: '${a b}'}\n",
      "a.yaml:2:9: source: \"x${TIDE_TEST_SECRET}\" names no source; write sqlite:PATH or "
      "postgres://USER@HOST/DATABASE\n"
-     "a.yaml:3:12: s: \"${TIDE_TEST_SECRET}\" names no sink; write file:PATH, file:DIR/, null: or "
-     "-\n"
+     "a.yaml:3:12: s: \"${TIDE_TEST_SECRET}\" names no sink; write file:PATH, file:DIR/, "
+     "archive:PATH, null: or -\n"
      "a.yaml:3:38: t: between \"${\" and \"}\" stands a name of the environment or file:PATH\n"},
     {OK "snapshot: {chunk_rows: '${TIDE_TEST_SECRET}'}\n",
      "a.yaml:4:24: chunk_rows takes a number from 1 to 10000000, not \"${TIDE_TEST_SECRET}\"\n"},

@@ -31,9 +31,9 @@ static void make_random(struct tide_held_record *record)
 {
     char text[32];
     char other[32];
-    record->pipeline = tide_arena_str(&record->arena, random_text(text));
-    record->identity = tide_arena_str(&record->arena, random_text(text));
-    record->position_kind = tide_arena_str(&record->arena, random_text(text));
+    record->owner.pipeline = tide_arena_str(&record->arena, random_text(text));
+    record->owner.identity = tide_arena_str(&record->arena, random_text(text));
+    record->owner.position_kind = tide_arena_str(&record->arena, random_text(text));
     record->progress.place.known = random_number() % 4 != 0;
     record->progress.place.index = random_number();
     record->progress.place.position.hi = random_number();
@@ -66,9 +66,9 @@ static void encode_record_any_reads_back(void **state)
         make_random(&record);
         tide_held_record_encode(&record, &record.progress, &bytes);
         assert_int_equal(tide_held_record_decode(tide_buf_str(&bytes), &back, &err), TIDE_OK);
-        assert_true(tide_str_equal(back.pipeline, record.pipeline));
-        assert_true(tide_str_equal(back.identity, record.identity));
-        assert_true(tide_str_equal(back.position_kind, record.position_kind));
+        assert_true(tide_str_equal(back.owner.pipeline, record.owner.pipeline));
+        assert_true(tide_str_equal(back.owner.identity, record.owner.identity));
+        assert_true(tide_str_equal(back.owner.position_kind, record.owner.position_kind));
         assert_true(tide_progress_equal(&back.progress, &record.progress));
         assert_int_equal(back.file_count, record.file_count);
         for (size_t i = 0; i < back.file_count; i++) {

@@ -1,7 +1,7 @@
 #include "sink/file/file_open.h"
 
 #include "base/alloc.h"
-#include "sink/file/file_error.h"
+#include "port/file_error.h"
 
 #include <dirent.h>
 #include <errno.h>
@@ -10,44 +10,6 @@
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
-
-#define WAYS_ON_RESUMED                                                                            \
-    "bring it back as it was with its record, or start anew with another --state and --append or " \
-    "--overwrite"
-#define WAYS_ON_NEW                                                                                \
-    "append to it (--append, or existing: append), replace it (--overwrite, or existing: "         \
-    "overwrite) or choose another place"
-
-/* Identities may be long; a message has room for a part. */
-static tide_str shortened(tide_str text)
-{
-    return tide_str_of(text.ptr, text.len < 80 ? text.len : 80);
-}
-
-static tide_status add_ways(struct tide_error *err, const char *ways)
-{
-    struct tide_error plain = *err;
-    tide_status status = tide_fail(err, plain.status, "%.300s; %s", plain.message, ways);
-    err->retriable = plain.retriable;
-    return status;
-}
-
-static tide_status check_owner(const struct tide_held_record *held, const char *shown,
-                               const struct tide_sink_options *options, struct tide_error *err)
-{
-    if (!tide_str_equal(held->pipeline, options->pipeline)) {
-        return tide_fail(
-            err, TIDE_INVALID, "%s holds a copy of the pipeline \"%.*s\", not of \"%.*s\"", shown,
-            TIDE_STR_ARG(shortened(held->pipeline)), TIDE_STR_ARG(shortened(options->pipeline)));
-    }
-    if (!tide_str_equal(held->identity, options->identity) ||
-        !tide_str_equal(held->position_kind, tide_str_from(options->position_kind->name))) {
-        return tide_fail(err, TIDE_STALE, "%s holds a copy of another source, %.*s, not of %.*s",
-                         shown, TIDE_STR_ARG(shortened(held->identity)),
-                         TIDE_STR_ARG(shortened(options->identity)));
-    }
-    return TIDE_OK;
-}
 
 /* Opens file number `index` of `held` and compares it with what was held. */
 static tide_status check_file(struct tide_file_set *set, size_t index, struct tide_error *err)
@@ -87,7 +49,7 @@ static bool is_of_place(const struct tide_file_set *set)
 static tide_status check_record(const struct tide_file_set *set, const char *shown,
                                 const struct tide_sink_options *options, struct tide_error *err)
 {
-    TIDE_TRY(check_owner(&set->held, shown, options, err));
+    TIDE_TRY(tide_owner_check(&set->held.owner, shown, options, err));
     if (!is_of_place(set)) {
         return tide_fail(err, TIDE_STALE, "the record %s is of another file than %s",
                          set->place.record_name, shown);
@@ -212,9 +174,8 @@ static tide_status take_over(struct tide_file_set *set, const struct tide_sink_o
                              struct tide_error *err)
 {
     struct tide_held_record *held = &set->held;
-    held->pipeline = tide_arena_str(&held->arena, options->pipeline);
-    held->identity = tide_arena_str(&held->arena, options->identity);
-    held->position_kind = tide_arena_str(&held->arena, tide_str_from(options->position_kind->name));
+    struct tide_owner owner = tide_owner_of(options);
+    held->owner = tide_owner_copy(&owner, &held->arena);
     tide_progress_done(&held->progress);
     if (set->place.file_name == NULL || held->file_count > 0) {
         return tide_file_set_store_record(set, err);
@@ -229,7 +190,7 @@ static tide_status refuse(const struct tide_file_set *set, const char *shown, ti
                           struct tide_error *err)
 {
     if (loaded != TIDE_OK) {
-        return add_ways(err, WAYS_ON_NEW);
+        return tide_owner_add_ways(err, false);
     }
     bool is_listed = set->place.file_name != NULL && set->held.file_count > 0;
     for (size_t i = 0; i < set->held.file_count && !is_listed; i++) {
@@ -240,13 +201,10 @@ static tide_status refuse(const struct tide_file_set *set, const char *shown, ti
         (void)tide_fail(err, TIDE_INVALID,
                         "%s%.*s is there, and no record says that it is a copy of ours", shown,
                         is_dir ? (int)occupied.len : 0, occupied.ptr);
-    } else if (!tide_str_equal(set->held.pipeline, options->pipeline)) {
-        (void)tide_fail(err, TIDE_INVALID, "%s holds an earlier copy, of the pipeline \"%.*s\"",
-                        shown, TIDE_STR_ARG(shortened(set->held.pipeline)));
-    } else if (check_owner(&set->held, shown, options, err) == TIDE_OK) {
-        (void)tide_fail(err, TIDE_INVALID, "%s holds an earlier copy of this pipeline", shown);
+    } else {
+        (void)tide_owner_refuse(&set->held.owner, shown, options, err);
     }
-    return add_ways(err, WAYS_ON_NEW);
+    return tide_owner_add_ways(err, false);
 }
 
 /* Refuses what is in the way of a copy that begins, unless it is to be kept or replaced. */
@@ -256,7 +214,7 @@ static tide_status check_free(struct tide_file_set *set, const char *shown, tide
 {
     struct tide_error ignored;
     TIDE_CLEANUP(tide_buf_done) struct tide_buf occupied = {0};
-    bool is_ours = found && check_owner(&set->held, shown, options, &ignored) == TIDE_OK;
+    bool is_ours = found && tide_owner_check(&set->held.owner, shown, options, &ignored) == TIDE_OK;
     const char *name = set->place.file_name;
     if (options->existing != TIDE_EXISTING_REFUSE) {
         return TIDE_OK;
@@ -331,7 +289,7 @@ static tide_status prepare(struct tide_file_set *set, const struct manner *manne
                            "it holds (%s is not there)",
                            shown, set->place.record_name);
     }
-    return status == TIDE_OK || status == TIDE_IO ? status : add_ways(err, WAYS_ON_RESUMED);
+    return status == TIDE_OK || status == TIDE_IO ? status : tide_owner_add_ways(err, true);
 }
 
 tide_status tide_file_set_prepare(struct tide_file_set *set,

@@ -5,12 +5,12 @@
 #pragma once
 
 #include "base/map.h"
+#include "port/progress.h"
 #include "port/sink.h"
 #include "sink/file/durability.h"
 #include "sink/file/file_place.h"
 #include "sink/file/frames_file.h"
 #include "sink/file/held_record.h"
-#include "sink/file/progress.h"
 
 #include <stddef.h>
 #include <stdint.h>

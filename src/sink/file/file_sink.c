@@ -53,14 +53,7 @@ static tide_status file_open(const struct tide_sink_options *options, struct tid
 
 static void file_held(struct tide_sink *sink, struct tide_sink_held *ret_held)
 {
-    const struct tide_progress *progress = &sink->set.held.progress;
-    *ret_held = (struct tide_sink_held){
-        .is_known = true,
-        .place = progress->place,
-        .snapshots = progress->snapshots,
-        .snapshot_count = progress->snapshot_count,
-        .lists_all = tide_progress_ended_count(progress) < TIDE_PROGRESS_ENDED_MAX,
-    };
+    tide_progress_held(&sink->set.held.progress, ret_held);
 }
 
 static tide_status append_frame(struct tide_sink *sink, struct tide_frames_file *file,

@@ -2,7 +2,7 @@
 
 #include "base/alloc.h"
 #include "base/fsio.h"
-#include "sink/file/file_error.h"
+#include "port/file_error.h"
 
 #include <errno.h>
 #include <fcntl.h>

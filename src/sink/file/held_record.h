@@ -2,10 +2,7 @@
  * What is held of a copy in files, as bytes: whose copy it is, how far it has come, and how long
  * each file is. Pure codec.
  *
- *     integers little-endian; text: u32 length, bytes
- *     text pipeline   text source identity   text kind of positions
- *     u8 is there a place   u64 hi   u64 lo   u64 index
- *     u32 open snapshots, each: 36 bytes id   u32 attempt   u64 next seq
+ *     whose it is and how far (port/owner.h)
  *     u32 files, each: text name   text store   u64 inode   u64 length   u64 tail hash
  */
 #pragma once
@@ -13,7 +10,8 @@
 #include "base/arena.h"
 #include "base/buf.h"
 #include "base/status.h"
-#include "sink/file/progress.h"
+#include "port/owner.h"
+#include "port/progress.h"
 
 #include <stddef.h>
 #include <stdint.h>
@@ -31,9 +29,7 @@ struct tide_held_file {
 
 struct tide_held_record {
     struct tide_arena arena; /* names and texts live here */
-    tide_str pipeline;
-    tide_str identity;
-    tide_str position_kind;
+    struct tide_owner owner;
     struct tide_progress progress;
     struct tide_held_file *files;
     size_t file_count;

@@ -30,6 +30,9 @@ void tide_progress_apply(struct tide_progress *progress, const struct tide_batch
 /** Ended snapshots that are remembered. */
 size_t tide_progress_ended_count(const struct tide_progress *progress);
 
+/** What a sink that remembers answers of it; borrows until it changes. */
+void tide_progress_held(const struct tide_progress *progress, struct tide_sink_held *ret_held);
+
 /** Adds a snapshot. */
 void tide_progress_add(struct tide_progress *progress, const struct tide_held_snapshot *snapshot);
 

@@ -1,4 +1,4 @@
-#include "sink/file/progress.h"
+#include "port/progress.h"
 
 #include "base/alloc.h"
 
@@ -46,6 +46,17 @@ size_t tide_progress_ended_count(const struct tide_progress *progress)
         count += progress->snapshots[i].next_seq == TIDE_SEQ_ENDED;
     }
     return count;
+}
+
+void tide_progress_held(const struct tide_progress *progress, struct tide_sink_held *ret_held)
+{
+    *ret_held = (struct tide_sink_held){
+        .is_known = true,
+        .place = progress->place,
+        .snapshots = progress->snapshots,
+        .snapshot_count = progress->snapshot_count,
+        .lists_all = tide_progress_ended_count(progress) < TIDE_PROGRESS_ENDED_MAX,
+    };
 }
 
 /* They stand in the order in which they ended. */

@@ -1,4 +1,4 @@
-#include "sink/file/file_error.h"
+#include "port/file_error.h"
 
 #include <errno.h>
 #include <string.h>

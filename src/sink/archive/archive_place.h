@@ -1,0 +1,44 @@
+/*
+ * Where an archive sink writes: the file that its path leads to, and the lock that says that one
+ * process writes there. The lock is a file of its own beside the archive, which goes when it is
+ * given back: a descriptor of ours on the database would take SQLite's locks with it.
+ */
+#pragma once
+
+#include "base/status.h"
+#include "base/str.h"
+
+#include <stdbool.h>
+
+struct tide_archive_place {
+    char *path; /* links followed */
+    char *lock_path;
+    int lock_fd; /* -1: not locked */
+};
+
+/** What is at a place. */
+enum tide_archive_thing {
+    TIDE_ARCHIVE_NOTHING, /* or a file without bytes */
+    TIDE_ARCHIVE_FILE,
+};
+
+/** Names the place, without touching it. TIDE_INVALID no path, or one that names a directory. */
+tide_status tide_archive_place_name(tide_str text, struct tide_archive_place *ret_place,
+                                    struct tide_error *err);
+
+/** Gives the lock back and frees. For TIDE_CLEANUP too; `{.lock_fd = -1}` is an empty place. */
+void tide_archive_place_done(struct tide_archive_place *place);
+
+/** Errors: TIDE_INVALID another process writes there, or there is no such directory; TIDE_IO. */
+tide_status tide_archive_place_lock(struct tide_archive_place *place, struct tide_error *err);
+
+/** Looks. TIDE_INVALID it is no file; TIDE_IO. */
+tide_status tide_archive_place_look(const struct tide_archive_place *place,
+                                    enum tide_archive_thing *ret_thing, struct tide_error *err);
+
+/**
+ * Makes an empty archive, at once in the place of a file that is there.
+ * Errors: those of tide_archive_create; TIDE_TIMEOUT the archive that is there is in use.
+ */
+tide_status tide_archive_place_make(const struct tide_archive_place *place,
+                                    enum tide_archive_thing there, struct tide_error *err);
