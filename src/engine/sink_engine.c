@@ -178,25 +178,6 @@ static enum outcome stream_outcome(const struct tide_sink_engine *engine, tide_s
     return sink_error(engine, err);
 }
 
-/* How many of the batch's changes the sink holds already; they are in log order. */
-static size_t count_held(const struct tide_batch *batch, struct tide_place held)
-{
-    size_t low = 0;
-    size_t high = batch->change_count;
-    if (high == 0 || !held.known || tide_place_compare(batch->changes[0].place, held) > 0) {
-        return 0; /* the usual case */
-    }
-    while (low < high) {
-        size_t mid = low + (high - low) / 2;
-        if (tide_place_compare(batch->changes[mid].place, held) <= 0) {
-            low = mid + 1;
-        } else {
-            high = mid;
-        }
-    }
-    return low;
-}
-
 /* What was asked for meanwhile, if anything. */
 static enum outcome asked_for(const struct tide_sink_engine *engine)
 {
@@ -216,8 +197,8 @@ static tide_status write_item(struct tide_sink_engine *engine, struct tide_item 
     }
     struct tide_batch *batch = tide_batch_ref(item.batch);
     engine->group_bytes += batch->size;
-    tide_status status =
-        engine->options.ops->write_batch(engine->sink, batch, count_held(batch, engine->held), err);
+    tide_status status = engine->options.ops->write_batch(
+        engine->sink, batch, tide_batch_count_until(batch, engine->held), err);
     tide_batch_unref(batch);
     return status;
 }

@@ -48,3 +48,21 @@ void tide_batch_use_relation(struct tide_batch *batch, const struct tide_relatio
     }
     batch->relations[batch->relation_count++] = tide_relation_ref(relation);
 }
+
+size_t tide_batch_count_until(const struct tide_batch *batch, struct tide_place place)
+{
+    size_t low = 0;
+    size_t high = batch->change_count;
+    if (high == 0 || !place.known || tide_place_compare(batch->changes[0].place, place) > 0) {
+        return 0; /* the usual case */
+    }
+    while (low < high) {
+        size_t mid = low + (high - low) / 2;
+        if (tide_place_compare(batch->changes[mid].place, place) <= 0) {
+            low = mid + 1;
+        } else {
+            high = mid;
+        }
+    }
+    return low;
+}

@@ -74,3 +74,8 @@ void tide_batch_unref(struct tide_batch *batch);
 
 /** Keeps `relation` alive as long as the batch; once for each is enough. Before publishing only. */
 void tide_batch_use_relation(struct tide_batch *batch, const struct tide_relation *relation);
+
+/** How many of its changes are at or before a place; they are in log order. None for an unknown
+ * one.
+ */
+size_t tide_batch_count_until(const struct tide_batch *batch, struct tide_place place);

@@ -225,7 +225,8 @@ static const struct {
      "first "
      "of them no \"-\" or \".\", not \"s t\"\n"},
     {"name: a\nsource: sqlite:a\nsinks:\n  s: fiel:o\n  t:\n  u: [file:o]\n",
-     "a.yaml:4:6: s: \"fiel:o\" names no sink; write file:PATH, file:DIR/, archive:PATH, null: or -\n"
+     "a.yaml:4:6: s: \"fiel:o\" names no sink; write file:PATH, file:DIR/, archive:PATH, null: or "
+     "-\n"
      "a.yaml:5:5: t takes a place, e.g. file:out.ndjson, or keys (place, existing, "
      "max_record_bytes, refused), not nothing\n"
      "a.yaml:6:6: u takes a place, e.g. file:out.ndjson, or keys (place, existing, "
