@@ -1,5 +1,6 @@
 #include "app/archive_print.h"
 
+#include "app/archive_health.h"
 #include "app/progress.h"
 #include "app/safe_text.h"
 #include "base/clock.h"
@@ -33,16 +34,25 @@ static const char *plural(int64_t count)
     return count == 1 ? "" : "s";
 }
 
-static void print_source(struct tide_buf *buf, const struct tide_archive_source *source)
+static tide_str encoder_of(const struct tide_archive_source *source)
 {
-    tide_buf_printf(buf, "source %" PRId64 " %s %s", source->id,
-                    source->is_complete ? "complete" : "open    ",
+    return tide_archive_pairs_get(&source->metadata, TIDE_STR(TIDE_ARCHIVE_KEY_ENCODER));
+}
+
+static void print_source(struct tide_buf *buf, const struct tide_archive_source *source,
+                         enum tide_archive_life life)
+{
+    tide_buf_printf(buf, "source %" PRId64 " %-8s %s", source->id, tide_archive_life_name(life),
                     source->uuid[0] == '\0' ? "(no UUID)" : source->uuid);
     for (size_t i = 0; i < source->labels.count; i++) {
         tide_buf_append_char(buf, ' ');
         tide_append_safe(buf, source->labels.items[i].key);
         tide_buf_append_char(buf, '=');
         tide_append_safe(buf, source->labels.items[i].value);
+    }
+    if (encoder_of(source).len > 0) {
+        tide_buf_append_str(buf, TIDE_STR("; encoder "));
+        tide_append_safe(buf, encoder_of(source));
     }
     tide_buf_append_char(buf, '\n');
 }
@@ -73,17 +83,21 @@ static void print_series(struct tide_buf *buf, const struct tide_archive_series_
     tide_buf_append_char(buf, '\n');
 }
 
-void tide_archive_print_info(struct tide_buf *buf, const char *path, uint64_t file_bytes,
-                             const struct tide_archive_catalogue *catalogue)
+void tide_archive_print_info(struct tide_buf *buf, const struct tide_archive_about *about)
 {
-    tide_append_safe(buf, tide_str_from(path));
+    const struct tide_archive_catalogue *catalogue = about->catalogue;
+    tide_append_safe(buf, tide_str_from(about->path));
     tide_buf_append_str(buf, TIDE_STR(": "));
-    append_size(buf, file_bytes);
+    append_size(buf, about->file_bytes);
+    if (about->log_bytes > 0) {
+        tide_buf_append_str(buf, TIDE_STR(" and a log of "));
+        append_size(buf, about->log_bytes);
+    }
     tide_buf_printf(buf, ", %zu source%s, %zu series\n", catalogue->source_count,
                     plural((int64_t)catalogue->source_count), catalogue->series_count);
     size_t at = 0;
     for (size_t i = 0; i < catalogue->source_count; i++) {
-        print_source(buf, &catalogue->sources[i]);
+        print_source(buf, &catalogue->sources[i], about->lives[i]);
         for (; at < catalogue->series_count &&
                catalogue->series[at].source <= catalogue->sources[i].id;
              at++) {
@@ -124,7 +138,8 @@ static void json_text(struct tide_buf *buf, tide_str text)
     tide_json_append_string(buf, tide_str_of(text.ptr, tide_str_utf8_valid_prefix(text)));
 }
 
-static void json_source(struct tide_buf *buf, const struct tide_archive_source *source)
+static void json_source(struct tide_buf *buf, const struct tide_archive_source *source,
+                        enum tide_archive_life life)
 {
     struct tide_archive_pairs labels = source->labels; /* written sorted, as they were read */
     tide_buf_printf(buf, "{\"id\":%" PRId64, source->id);
@@ -136,6 +151,14 @@ static void json_source(struct tide_buf *buf, const struct tide_archive_source *
     }
     json_key(buf, ",", "complete");
     tide_buf_append_str(buf, source->is_complete ? TIDE_STR("true") : TIDE_STR("false"));
+    json_key(buf, ",", "health");
+    json_text(buf, tide_str_from(tide_archive_life_name(life)));
+    json_key(buf, ",", "encoder");
+    if (encoder_of(source).ptr == NULL) {
+        tide_buf_append_str(buf, TIDE_STR("null"));
+    } else {
+        json_text(buf, encoder_of(source));
+    }
     json_key(buf, ",", "labels");
     tide_archive_pairs_write(&labels, buf);
     tide_buf_append_char(buf, '}');
@@ -162,16 +185,17 @@ static void json_path(struct tide_buf *buf, const char *path)
     json_text(buf, tide_str_from(path));
 }
 
-void tide_archive_print_info_json(struct tide_buf *buf, const char *path, uint64_t file_bytes,
-                                  const struct tide_archive_catalogue *catalogue)
+void tide_archive_print_info_json(struct tide_buf *buf, const struct tide_archive_about *about)
 {
-    json_path(buf, path);
-    json_number(buf, "bytes", (int64_t)file_bytes);
+    const struct tide_archive_catalogue *catalogue = about->catalogue;
+    json_path(buf, about->path);
+    json_number(buf, "bytes", (int64_t)about->file_bytes);
+    json_number(buf, "log_bytes", (int64_t)about->log_bytes);
     json_key(buf, ",", "sources");
     tide_buf_append_char(buf, '[');
     for (size_t i = 0; i < catalogue->source_count; i++) {
         tide_buf_append_str(buf, i > 0 ? TIDE_STR(",") : TIDE_STR(""));
-        json_source(buf, &catalogue->sources[i]);
+        json_source(buf, &catalogue->sources[i], about->lives[i]);
     }
     tide_buf_append_char(buf, ']');
     json_key(buf, ",", "series");

@@ -19,7 +19,7 @@ const struct tide_command tide_commands[] = {
     {"detach", tide_command_detach, "remove what copies have put into a source"},
     {"verify", tide_command_verify, "tell complete snapshots from truncated ones"},
     {"dead-letters", tide_command_dead_letters, "look at records that sinks did not take, copy them anew"},
-    {"archive", tide_command_archive, "say what an archive holds, and whether it is sound"},
+    {"archive", tide_command_archive, "look into archives, and keep them in order"},
     {"checkpoint", tide_command_checkpoint, "look at a checkpoint, or import one"},
     {NULL, NULL, NULL},
 };

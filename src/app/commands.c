@@ -11,7 +11,7 @@ static int print_version(void)
     return TIDE_EXIT_DONE;
 }
 
-static void print_command_list(FILE *to, const struct tide_command *commands)
+void tide_commands_list(FILE *to, const struct tide_command *commands)
 {
     for (const struct tide_command *command = commands; command->name != NULL; command++) {
         (void)fprintf(to, "  %-14s %s\n", command->name, command->help);
@@ -24,7 +24,7 @@ static int print_help(const struct tide_command *commands)
                "Keeps copies of live data and proves that they are complete.\n");
     if (commands->name != NULL) {
         (void)puts("Commands:");
-        print_command_list(stdout, commands);
+        tide_commands_list(stdout, commands);
         (void)putchar('\n');
     }
     (void)puts(
@@ -34,8 +34,7 @@ static int print_help(const struct tide_command *commands)
     return TIDE_EXIT_DONE;
 }
 
-static const struct tide_command *find_command(const struct tide_command *commands,
-                                               const char *name)
+const struct tide_command *tide_commands_find(const struct tide_command *commands, const char *name)
 {
     for (const struct tide_command *command = commands; command->name != NULL; command++) {
         if (strcmp(command->name, name) == 0) {
@@ -57,15 +56,17 @@ static const char *nearest_command(const struct tide_command *commands, const ch
     return tide_nearest(name, names, count);
 }
 
-static int unknown_command(const struct tide_command *commands, const char *name)
+int tide_commands_unknown(const char *program, const struct tide_command *commands,
+                          const char *name)
 {
     const char *kind = name[0] == '-' ? "option" : "command";
     const char *nearest = nearest_command(commands, name);
     if (nearest != NULL) {
-        (void)fprintf(stderr, "tidemark: there is no %s '%s'; did you mean '%s'?\n", kind, name,
+        (void)fprintf(stderr, "%s: there is no %s '%s'; did you mean '%s'?\n", program, kind, name,
                       nearest);
     } else {
-        (void)fprintf(stderr, "tidemark: there is no %s '%s'; see tidemark --help\n", kind, name);
+        (void)fprintf(stderr, "%s: there is no %s '%s'; see %s --help\n", program, kind, name,
+                      program);
     }
     return TIDE_EXIT_USAGE;
 }
@@ -83,9 +84,9 @@ int tide_commands_run(const struct tide_command *commands, int argc, char **argv
     if (strcmp(name, "--version") == 0 || strcmp(name, "-V") == 0) {
         return print_version();
     }
-    const struct tide_command *command = find_command(commands, name);
+    const struct tide_command *command = tide_commands_find(commands, name);
     if (command == NULL) {
-        return unknown_command(commands, name);
+        return tide_commands_unknown("tidemark", commands, name);
     }
     char full_name[64];
     (void)snprintf(full_name, sizeof(full_name), "tidemark %s", name);

@@ -9,6 +9,8 @@
 
 #include "base/status.h"
 
+#include <stdio.h>
+
 /* What the exit status says, in every command. */
 enum tide_exit {
     TIDE_EXIT_DONE = 0,
@@ -47,6 +49,19 @@ int tide_command_verify(int argc, char **argv);
  * Errors:  an enum tide_exit; usage errors have been said on standard error.
  */
 int tide_commands_run(const struct tide_command *commands, int argc, char **argv);
+
+/* For commands that have commands of their own, in a table of the same form. */
+
+/** The command of that name, or NULL. */
+const struct tide_command *tide_commands_find(const struct tide_command *commands,
+                                              const char *name);
+
+/** Says that `program` ("tidemark") has no such command, and which was meant; TIDE_EXIT_USAGE. */
+int tide_commands_unknown(const char *program, const struct tide_command *commands,
+                          const char *name);
+
+/** Prints a line for each. */
+void tide_commands_list(FILE *to, const struct tide_command *commands);
 
 /** The exit status a status stands for: TIDE_OK and TIDE_END are done, TIDE_INVALID is usage. */
 enum tide_exit tide_exit_from(tide_status status);

@@ -1,11 +1,15 @@
 #include "app/text_table.h"
 
 #include "app/safe_text.h"
+#include "base/alloc.h"
 #include "base/status.h"
+
+#include <stdlib.h>
 
 void tide_text_table_done(struct tide_text_table *table)
 {
     tide_buf_done(&table->cells);
+    free(table->widths);
     *table = (struct tide_text_table){0};
 }
 
@@ -21,7 +25,10 @@ static size_t width_of(const char *text)
 
 void tide_text_table_add(struct tide_text_table *table, tide_str cell)
 {
-    TIDE_ASSERT(table->column_count > 0 && table->column_count <= TIDE_TEXT_TABLE_COLUMNS_MAX);
+    TIDE_ASSERT(table->column_count > 0);
+    if (table->widths == NULL) {
+        table->widths = tide_alloc(table->column_count, sizeof(*table->widths));
+    }
     size_t column = table->cell_count % table->column_count;
     size_t start = table->cells.len;
     tide_append_safe(&table->cells, cell);

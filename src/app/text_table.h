@@ -5,13 +5,11 @@
 
 #include <stddef.h>
 
-#define TIDE_TEXT_TABLE_COLUMNS_MAX 12
-
 struct tide_text_table {
     size_t column_count;
     struct tide_buf cells; /* each ended by a NUL, row by row */
     size_t cell_count;
-    size_t widths[TIDE_TEXT_TABLE_COLUMNS_MAX];
+    size_t *widths; /* column_count; made with the first cell */
 };
 
 /** Frees it; `{.column_count = n}` is an empty table. For TIDE_CLEANUP too. */

@@ -99,6 +99,11 @@ const struct tide_change_schema *tide_change_reader_schema(const struct tide_cha
     return &reader->schema;
 }
 
+tide_str tide_change_reader_json(const struct tide_change_reader *reader)
+{
+    return tide_change_pair(tide_parquet_reader_metadata(reader->parquet), TIDE_CHANGE_PAIR_SCHEMA);
+}
+
 int64_t tide_change_reader_rows(const struct tide_change_reader *reader)
 {
     return tide_parquet_reader_metadata(reader->parquet)->row_count;

@@ -22,6 +22,9 @@ void tide_change_reader_free_ptr(struct tide_change_reader **reader);
 /** Of the rows; lives as long as the reader. */
 const struct tide_change_schema *tide_change_reader_schema(const struct tide_change_reader *reader);
 
+/** The same as the file has it, the JSON of change_schema.h. */
+tide_str tide_change_reader_json(const struct tide_change_reader *reader);
+
 /** How many rows the file says it has. */
 int64_t tide_change_reader_rows(const struct tide_change_reader *reader);
 

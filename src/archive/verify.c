@@ -14,23 +14,37 @@ struct verification {
     struct tide_archive_findings found;
 };
 
+static void add_text(struct tide_archive_findings *found, struct tide_arena *arena,
+                     bool is_harmless, const char *fmt, va_list args)
+{
+    char text[512];
+    (void)vsnprintf(text, sizeof(text), fmt, args);
+    if (found->count < TIDE_ARCHIVE_FINDINGS_MAX) {
+        found->items[found->count] =
+            (struct tide_archive_finding){is_harmless, tide_arena_str(arena, tide_str_from(text))};
+    }
+    found->count++;
+    found->harmful += !is_harmless;
+}
+
+void tide_archive_findings_add(struct tide_archive_findings *findings, struct tide_arena *arena,
+                               bool is_harmless, const char *fmt, ...)
+{
+    va_list args;
+    va_start(args, fmt);
+    add_text(findings, arena, is_harmless, fmt, args);
+    va_end(args);
+}
+
 static void add(struct verification *verification, bool is_harmless, const char *fmt, ...)
     TIDE_PRINTF(3, 4);
 
 static void add(struct verification *verification, bool is_harmless, const char *fmt, ...)
 {
-    char text[512];
     va_list args;
     va_start(args, fmt);
-    (void)vsnprintf(text, sizeof(text), fmt, args);
+    add_text(&verification->found, verification->arena, is_harmless, fmt, args);
     va_end(args);
-    struct tide_archive_findings *found = &verification->found;
-    if (found->count < TIDE_ARCHIVE_FINDINGS_MAX) {
-        found->items[found->count] = (struct tide_archive_finding){
-            is_harmless, tide_arena_str(verification->arena, tide_str_from(text))};
-    }
-    found->count++;
-    found->harmful += !is_harmless;
 }
 
 /* A table of rules that no row may break: source, stream, seq, and numbers for the message. */

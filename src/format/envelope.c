@@ -138,41 +138,56 @@ void tide_envelope_rows_done(struct tide_envelope_rows *rows)
     *rows = (struct tide_envelope_rows){0};
 }
 
-/* Stubs are rare: this may allocate. */
-void tide_envelope_append_row_key(struct tide_buf *buf, const struct tide_relation *relation,
-                                  const struct tide_value *row)
+/* `[…]`; nothing when no key column has a value. */
+static void append_key_array(struct tide_buf *buf, const struct tide_relation *relation,
+                             const struct tide_value *key)
 {
     size_t start = buf->len;
-    TIDE_CLEANUP(tide_free_ptr)
-    struct tide_value *key = tide_alloc(relation->key_count, sizeof(*key));
-    tide_relation_key_of(relation, row, key);
     tide_record_append_row_key(buf, relation, key);
-    if (buf->len == start + 2) { /* "[]": no key column has a value in this row */
+    if (buf->len == start + 2) { /* "[]" */
         buf->len = start;
     }
 }
 
-/* A string that holds the JSON array. */
-static void append_row_key(struct tide_buf *buf, const struct tide_relation *relation,
-                           const struct tide_value *row)
+/* Stubs are rare: this may allocate. */
+static struct tide_value *key_of(const struct tide_relation *relation, const struct tide_value *row)
 {
-    TIDE_CLEANUP(tide_buf_done) struct tide_buf array = {0};
-    tide_envelope_append_row_key(&array, relation, row);
-    if (array.len > 0) {
-        append_literal(buf, ",\"row_key\":");
-        tide_json_append_string(buf, tide_buf_str(&array));
-    }
+    struct tide_value *key = tide_alloc(relation->key_count, sizeof(*key));
+    tide_relation_key_of(relation, row, key);
+    return key;
 }
 
-static void append_stub(struct tide_buf *buf, const struct tide_snapshot_part *part, size_t index,
-                        size_t record_len)
+void tide_envelope_append_row_key(struct tide_buf *buf, const struct tide_relation *relation,
+                                  const struct tide_value *row)
 {
+    TIDE_CLEANUP(tide_free_ptr) struct tide_value *key = key_of(relation, row);
+    append_key_array(buf, relation, key);
+}
+
+void tide_envelope_append_stub(struct tide_buf *buf, const struct tide_snapshot_part *part,
+                               uint64_t seq, uint64_t bytes, const struct tide_value *key)
+{
+    TIDE_CLEANUP(tide_buf_done) struct tide_buf array = {0};
     append_head(buf, "oversize", part);
-    tide_buf_append_u64(buf, part->first_seq + index);
-    append_number(buf, ",\"bytes\":", record_len);
-    append_row_key(buf, part->relation, part->rows[index]);
+    tide_buf_append_u64(buf, seq);
+    append_number(buf, ",\"bytes\":", bytes);
+    if (key != NULL) {
+        append_key_array(&array, part->relation, key);
+    }
+    if (array.len > 0) {
+        append_literal(buf, ",\"row_key\":");
+        tide_json_append_string(buf, tide_buf_str(&array)); /* a string that holds the array */
+    }
     append_number_unless_zero(buf, ",\"attempt\":", part->head.attempt);
     tide_buf_append_char(buf, '}');
+}
+
+static void append_stub_of_row(struct tide_buf *buf, const struct tide_snapshot_part *part,
+                               size_t index, size_t record_len)
+{
+    TIDE_CLEANUP(tide_free_ptr)
+    struct tide_value *key = key_of(part->relation, part->rows[index]);
+    tide_envelope_append_stub(buf, part, part->first_seq + index, record_len, key);
 }
 
 /*
@@ -210,7 +225,7 @@ void tide_envelope_rows_append(struct tide_buf *buf, const struct tide_envelope_
     tide_record_append(buf, part->relation, part->rows[index]);
     if (take_back_oversize(buf, rows->options, record_start, frame_start, ret_oversize,
                            record_copy)) {
-        append_stub(buf, part, index, *ret_oversize);
+        append_stub_of_row(buf, part, index, *ret_oversize);
         return;
     }
     tide_buf_append(buf, rows->text.ptr + rows->head_len, rows->text.len - rows->head_len);
@@ -285,6 +300,30 @@ static void append_unchanged(struct tide_buf *buf, const struct tide_change *cha
     }
 }
 
+static void append_change_end(struct tide_buf *buf, const struct tide_envelope_options *options)
+{
+    append_number_unless_zero(buf, ",\"incarnation\":", options->incarnation);
+    tide_buf_append_char(buf, '}');
+}
+
+static void append_change_start(struct tide_buf *buf, const struct tide_envelope_options *options,
+                                const struct tide_change *change)
+{
+    append_change_head(buf, options->position_kind, change);
+    append_key_as(buf, ",\"key\":", change, change->key);
+    append_key_as(buf, ",\"moved_from\":", change, change->moved_from);
+}
+
+void tide_envelope_append_oversize_change(struct tide_buf *buf,
+                                          const struct tide_envelope_options *options,
+                                          const struct tide_change *change, uint64_t bytes)
+{
+    TIDE_ASSERT(change->place.known && change->values == NULL);
+    append_change_start(buf, options, change);
+    append_number(buf, ",\"oversize\":", bytes);
+    append_change_end(buf, options);
+}
+
 void tide_envelope_append_change(struct tide_buf *buf, const struct tide_envelope_options *options,
                                  const struct tide_change *change, size_t *ret_oversize,
                                  struct tide_buf *record_copy)
@@ -295,9 +334,7 @@ void tide_envelope_append_change(struct tide_buf *buf, const struct tide_envelop
     TIDE_ASSERT(change->op != TIDE_OP_TRUNCATE || change->key == NULL);
     TIDE_ASSERT(buf != record_copy);
     *ret_oversize = 0;
-    append_change_head(buf, options->position_kind, change);
-    append_key_as(buf, ",\"key\":", change, change->key);
-    append_key_as(buf, ",\"moved_from\":", change, change->moved_from);
+    append_change_start(buf, options, change);
     if (change->values != NULL) {
         append_change_record(buf, options, change, ret_oversize, record_copy);
     }
@@ -307,6 +344,5 @@ void tide_envelope_append_change(struct tide_buf *buf, const struct tide_envelop
     if (change->values != NULL && change->is_partial) {
         append_unchanged(buf, change);
     }
-    append_number_unless_zero(buf, ",\"incarnation\":", options->incarnation);
-    tide_buf_append_char(buf, '}');
+    append_change_end(buf, options);
 }

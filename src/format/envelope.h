@@ -47,6 +47,11 @@ void tide_envelope_rows_done(struct tide_envelope_rows *rows);
 void tide_envelope_rows_append(struct tide_buf *buf, const struct tide_envelope_rows *rows,
                                size_t index, size_t *ret_oversize, struct tide_buf *record_copy);
 
+/** The stub of a row of the part whose record had `bytes` bytes; `key` NULL where it is not known.
+ */
+void tide_envelope_append_stub(struct tide_buf *buf, const struct tide_snapshot_part *part,
+                               uint64_t seq, uint64_t bytes, const struct tide_value *key);
+
 /** The end frame. `part->completed_us` must not be earlier than the snapshot's instant. */
 void tide_envelope_append_end(struct tide_buf *buf, const struct tide_envelope_options *options,
                               const struct tide_snapshot_part *part);
@@ -58,3 +63,8 @@ void tide_envelope_append_end(struct tide_buf *buf, const struct tide_envelope_o
 void tide_envelope_append_change(struct tide_buf *buf, const struct tide_envelope_options *options,
                                  const struct tide_change *change, size_t *ret_oversize,
                                  struct tide_buf *record_copy);
+
+/** A change frame whose record, of `bytes` bytes, is not there any more; `change` has no values. */
+void tide_envelope_append_oversize_change(struct tide_buf *buf,
+                                          const struct tide_envelope_options *options,
+                                          const struct tide_change *change, uint64_t bytes);

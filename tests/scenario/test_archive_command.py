@@ -22,10 +22,11 @@ def archive(tmp_path):
 def test_info_lists_sources_and_series(run, archive):
     lines = run("archive", "info", archive.name).check().out.splitlines()
     assert lines[0].startswith("a.tide: ") and lines[0].endswith(", 2 sources, 4 series")
-    assert lines[1].startswith("source 1 open     ")
+    assert lines[1].startswith("source 1 stopped  ")
+    assert lines[1].endswith("; encoder plain-1")
     assert lines[2] == ("    a: 30 rows in 2 segments, 421 B; 5 live rows; "
                         "1970-01-01T00:00:00.000Z to 1970-01-01T00:00:00.000Z")
-    assert lines[4].startswith("source 2 complete ") and lines[4].endswith(' a=é" z=1')
+    assert lines[4].startswith("source 2 complete ") and lines[4].endswith(' a=é" z=1; encoder plain-1')
     assert lines[5].startswith("    a: 11 rows in 1 segment, 159 B; 19")
     assert lines[6].startswith("    b: 11 live rows; ")
     assert len(lines) == 7
@@ -62,7 +63,10 @@ def test_names_cannot_command_the_terminal(run, archive):
 
 
 def test_verify_says_sound_or_what_is_not(run, archive):
-    assert run("archive", "verify", "--full", archive.name).check().out == "a.tide: sound\n"
+    assert run("archive", "verify", archive.name).check().out == "a.tide: sound\n"
+    assert run("archive", "verify", "--full", archive.name).check().out == \
+        "".join(f"note: source {i}: its rows are not opened: their encoder is plain-1\n"
+                for i in (1, 2)) + "a.tide: sound\n"
     db = sqlite3.connect(archive)
     db.execute("INSERT INTO wal SELECT source_id, stream, 2, 0, x'00' FROM segments "
                "WHERE stream = 'a' AND seq = 0 AND source_id = 1")
@@ -92,9 +96,9 @@ def test_verify_of_a_damaged_file_lists_what_is_damaged(run, archive):
 @pytest.mark.parametrize("args, said", [
     ((), "say what to do"),
     (("info",), "info wants one ARCHIVE"),
-    (("look", "a.tide"), "say what to do"),
+    (("look", "a.tide"), "there is no command 'look'"),
     (("info", "a.tide", "b.tide"), "too many arguments"),
-    (("info", "--full", "a.tide"), "--full is for verify"),
+    (("info", "--full", "a.tide"), "unrecognized option '--full'"),
     (("info", "none.tide"), "none.tide"),
     (("verify", "."), "is not a file"),
 ])

@@ -1,0 +1,51 @@
+#include "app/archive_moment.h"
+
+#include "app/time_argument.h"
+
+static bool parse_position(tide_str text, struct tide_archive_moment *moment)
+{
+    moment->is_position = true;
+    if (tide_str_to_u64(text, &moment->position.lo)) {
+        return true;
+    }
+    moment->is_lsn = tide_lsn_parse(text, &moment->position.lo);
+    return moment->is_lsn;
+}
+
+bool tide_archive_moment_parse(const char *text, int64_t now_us,
+                               struct tide_archive_moment *ret_moment)
+{
+    struct tide_archive_moment moment = {.is_given = true};
+    tide_str all = tide_str_from(text);
+    const char *colon = strchr(text, ':');
+    uint64_t incarnation = 0;
+    if (parse_position(all, &moment)) {
+        *ret_moment = moment;
+        return true;
+    }
+    if (colon != NULL && tide_str_to_u64(tide_str_of(text, (size_t)(colon - text)), &incarnation) &&
+        incarnation <= UINT32_MAX && parse_position(tide_str_from(colon + 1), &moment)) {
+        moment.has_incarnation = true;
+        moment.incarnation = (uint32_t)incarnation;
+        *ret_moment = moment;
+        return true;
+    }
+    moment = (struct tide_archive_moment){.is_given = true};
+    if (!tide_time_argument_parse(all, now_us, &moment.utc_us)) {
+        return false;
+    }
+    *ret_moment = moment;
+    return true;
+}
+
+tide_status tide_archive_moment_check(const struct tide_archive_moment *moment, tide_str kind,
+                                      struct tide_error *err)
+{
+    bool is_lsn = tide_str_equal(kind, TIDE_STR("lsn"));
+    if (!moment->is_position || moment->is_lsn == is_lsn) {
+        return TIDE_OK;
+    }
+    return tide_fail(err, TIDE_INVALID, "the positions of this table's source are %s",
+                     is_lsn ? "places in PostgreSQL's log, such as 16/B374D848"
+                            : "numbers, such as 4711");
+}

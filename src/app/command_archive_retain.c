@@ -1,0 +1,206 @@
+/* tidemark archive retain: what is older than a moment is forgotten, but no living row. */
+#include "app/archive_commands.h"
+#include "app/archive_tables.h"
+#include "app/safe_text.h"
+#include "app/time_argument.h"
+#include "archive/caller_rows.h"
+#include "archive/change_series.h"
+#include "archive/retain.h"
+#include "base/clock.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+
+struct retain_command {
+    const char *place;
+    struct tide_archive_choice choice;
+    bool has_cutoff;
+    int64_t cutoff_us;
+    bool is_dry;
+};
+
+enum {
+    OPTION_OLDER_THAN = 256,
+    OPTION_DRY_RUN,
+};
+
+static const struct argp_option argp_options[] = {
+    TIDE_ARCHIVE_CHOICE_OPTIONS,
+    {"older-than", OPTION_OLDER_THAN, "AGE|TIME", 0, "What may be forgotten (needed)", 0},
+    {"dry-run", OPTION_DRY_RUN, NULL, 0, "Say what would be kept, and forget nothing", 0},
+    {0},
+};
+
+static error_t parse_option(int key, char *arg, struct argp_state *state)
+{
+    struct retain_command *command = state->input;
+    if (tide_archive_choice_parse(&command->choice, key, arg, state)) {
+        return 0;
+    }
+    switch (key) {
+    case OPTION_OLDER_THAN:
+        command->has_cutoff = true;
+        if (!tide_time_argument_parse(tide_str_from(arg), tide_clock_utc_us(),
+                                      &command->cutoff_us)) {
+            argp_error(state, "--older-than wants " TIDE_TIME_ARGUMENT_HELP ", not \"%s\"", arg);
+        }
+        return 0;
+    case OPTION_DRY_RUN:
+        command->is_dry = true;
+        return 0;
+    case ARGP_KEY_ARG:
+        if (command->place != NULL) {
+            argp_error(state, "one ARCHIVE, and then \"%s\"?", arg);
+        }
+        command->place = arg;
+        return 0;
+    case ARGP_KEY_END:
+        if (command->place == NULL || !command->has_cutoff) {
+            argp_error(state, "an ARCHIVE and --older-than are wanted");
+        }
+        return 0;
+    default:
+        return ARGP_ERR_UNKNOWN;
+    }
+}
+
+static const struct argp argp = {
+    .options = argp_options,
+    .parser = parse_option,
+    .args_doc = "ARCHIVE",
+    .doc =
+        "Forgets what is older than a moment, table by table.\vOf each table all is kept from the "
+        "begin of its newest complete copy that ended before that moment on: so every row that "
+        "lives, and every state since, can still be rebuilt. A table that has older rows but no "
+        "such copy is left as it is, and named: copy it anew (tidemark backfill), and come again "
+        "when that copy is older. Making such a copy from the archive itself (--fold) is not "
+        "there yet.\n\nTIME is " TIDE_TIME_ARGUMENT_HELP ". Segments are forgotten whole. Nobody "
+        "else may have the archive open, but with --dry-run.\n\nExit status: 0 done, 1 a table was "
+        "left for want of a copy, 2 wrong usage or no such table, 3 in use, or failed.",
+};
+
+/* Of one series. */
+struct retention {
+    struct tide_archive *archive;
+    const struct tide_archive_series_info *series;
+    int64_t keep_from;
+    struct tide_arena arena;
+    struct tide_archive_caller_row *callers;
+    size_t caller_count;
+};
+
+static bool is_the_one(void *context, tide_str series)
+{
+    const struct retention *retention = context;
+    return tide_str_equal(retention->series->name, series);
+}
+
+/* The columns of the oldest row that stays are kept, too. */
+static int64_t keep_callers_from(void *context, tide_str series, bool has_rows, int64_t oldest_ts)
+{
+    const struct retention *retention = context;
+    int64_t from = INT64_MIN;
+    (void)series;
+    for (size_t i = 0; has_rows && i < retention->caller_count; i++) {
+        if (retention->callers[i].ts <= oldest_ts) {
+            from = retention->callers[i].ts;
+        }
+    }
+    return from;
+}
+
+static void say(const struct tide_archive_series_info *series, const char *what, int64_t ns,
+                const char *more)
+{
+    TIDE_CLEANUP(tide_buf_done) struct tide_buf line = {0};
+    char time[TIDE_RFC3339_MS_LEN + 1];
+    tide_rfc3339_ms(ns / 1000, time);
+    tide_append_safe(&line, series->name);
+    tide_buf_printf(&line, ": %s %s%s\n", what, time, more);
+    (void)fwrite(line.ptr, 1, line.len, stdout); /* a failure shows when the program ends */
+}
+
+static tide_status forget(struct retention *retention, struct tide_error *err)
+{
+    const struct tide_archive_retention asked = {
+        .source = retention->series->source,
+        .cutoff_ts = retention->keep_from,
+        .is_removed = is_the_one,
+        .keep_from = keep_callers_from,
+        .context = retention,
+    };
+    struct tide_archive_retained done;
+    char more[128];
+    TIDE_TRY(tide_archive_caller_rows_read(
+        retention->archive, asked.source, retention->series->name, INT64_MIN, INT64_MAX,
+        &retention->arena, &retention->callers, &retention->caller_count, err));
+    TIDE_TRY(tide_archive_retain_in(retention->archive, &asked, &done, err));
+    (void)snprintf(more, sizeof(more), ": %" PRId64 " segments and %" PRId64 " live rows forgotten",
+                   done.segments, done.live_rows);
+    say(retention->series, "kept from", retention->keep_from, more);
+    return TIDE_OK;
+}
+
+static void retention_done(struct retention *retention)
+{
+    tide_arena_done(&retention->arena);
+}
+
+static tide_status retain_series(const struct retain_command *command, struct tide_archive *archive,
+                                 const struct tide_archive_series_info *series, bool *ret_is_left,
+                                 struct tide_error *err)
+{
+    TIDE_CLEANUP(tide_change_history_free_ptr) struct tide_change_history *history = NULL;
+    TIDE_CLEANUP(retention_done)
+    struct retention retention = {.archive = archive, .series = series};
+    struct tide_change_summary summary;
+    int64_t cutoff_ts =
+        command->cutoff_us > INT64_MAX / 1000 ? INT64_MAX : command->cutoff_us * 1000;
+    TIDE_TRY(tide_change_series_look(archive, series, &summary, &history, err));
+    if (summary.first_ts >= cutoff_ts) {
+        say(series, "nothing is older: all is kept from", summary.first_ts, "");
+        return TIDE_OK;
+    }
+    if (!tide_change_history_floor(history, cutoff_ts, &retention.keep_from)) {
+        say(series, "left as it is: no complete copy of it ended before", cutoff_ts,
+            ", and without one rows would be lost that have not changed since; copy the table "
+            "anew (tidemark backfill)");
+        *ret_is_left = true;
+        return TIDE_OK;
+    }
+    if (command->is_dry) {
+        say(series, "would be kept from", retention.keep_from, "");
+        return TIDE_OK;
+    }
+    return forget(&retention, err);
+}
+
+static tide_status run(const struct retain_command *command, bool *ret_is_left,
+                       struct tide_error *err)
+{
+    TIDE_CLEANUP(tide_archive_close_ptr) struct tide_archive *archive = NULL;
+    TIDE_CLEANUP(tide_arena_done) struct tide_arena arena = {0};
+    struct tide_archive_catalogue catalogue;
+    TIDE_TRY(command->is_dry ? tide_archive_open_place(command->place, &archive, err)
+                             : tide_archive_edit_place(command->place, "retain", &archive, err));
+    TIDE_TRY(tide_archive_catalogue_read(archive, &arena, &catalogue, err));
+    TIDE_TRY(tide_archive_choice_check(&command->choice, tide_archive_path(command->place),
+                                       &catalogue, err));
+    for (size_t i = 0; i < catalogue.series_count; i++) {
+        if (tide_archive_choice_has(&command->choice, &catalogue.series[i])) {
+            TIDE_TRY(retain_series(command, archive, &catalogue.series[i], ret_is_left, err));
+        }
+    }
+    return TIDE_OK;
+}
+
+int tide_archive_command_retain(int argc, char **argv)
+{
+    struct retain_command command = {0};
+    struct tide_error err = {0};
+    bool is_left = false;
+    (void)argp_parse(&argp, argc, argv, 0, NULL, &command);
+    tide_status status = run(&command, &is_left, &err);
+    return status == TIDE_OK && is_left ? TIDE_EXIT_NO
+                                        : tide_command_end("archive retain", status, &err);
+}

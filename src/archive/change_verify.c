@@ -1,0 +1,157 @@
+#include "archive/change_verify.h"
+
+#include <inttypes.h>
+
+#include "archive/catalogue.h"
+#include "archive/change_encoder.h"
+#include "archive/change_history.h"
+#include "archive/change_position.h"
+#include "archive/change_scan.h"
+
+/* What the changes so far have proved to be whole. */
+struct chain {
+    bool is_any;
+    struct tide_change_place newest;
+    bool has_begin; /* of a copy, since the newest change: from its changes_from on */
+    struct tide_change_place begin;
+};
+
+struct check {
+    const struct tide_archive_series_info *series;
+    struct tide_arena *arena;
+    struct tide_archive_findings *findings;
+    struct chain chain;
+};
+
+static const char *place_text(struct tide_buf *buf, const struct tide_change_seen *seen,
+                              const struct tide_place *place)
+{
+    tide_buf_reset(buf);
+    if (place->known) {
+        tide_change_position_append(buf, seen->columns->position_kind, place->position);
+        tide_buf_printf(buf, ", %" PRIu64, place->index);
+    } else {
+        tide_buf_append_str(buf, TIDE_STR("none"));
+    }
+    return tide_buf_cstr(buf);
+}
+
+static void report(const struct check *check, const struct tide_change_seen *seen, bool is_harmless,
+                   const char *what)
+{
+    TIDE_CLEANUP(tide_buf_done) struct tide_buf before = {0};
+    TIDE_CLEANUP(tide_buf_done) struct tide_buf place = {0};
+    tide_archive_findings_add(
+        check->findings, check->arena, is_harmless,
+        "source %" PRId64 ", %.*s: %s between the changes at %s and at %s", check->series->source,
+        (int)(check->series->name.len < 200 ? check->series->name.len : 200),
+        check->series->name.ptr, what, place_text(&before, seen, &check->chain.newest.place),
+        place_text(&place, seen, &seen->row.place));
+}
+
+/* A copy that began after the newest change stands for all before it. */
+static bool is_covered(const struct chain *chain, struct tide_change_place prev)
+{
+    return chain->has_begin && tide_change_place_compare(prev, chain->begin) <= 0;
+}
+
+static void follow(struct check *check, const struct tide_change_seen *seen)
+{
+    struct chain *chain = &check->chain;
+    struct tide_change_place place = {seen->row.incarnation, seen->row.place};
+    struct tide_change_place prev = {seen->row.incarnation, seen->row.prev};
+    bool is_of_log = chain->is_any && chain->newest.incarnation == place.incarnation;
+    if (chain->is_any && tide_change_place_compare(place, chain->newest) <= 0) {
+        report(check, seen, false, "the order is wrong");
+    } else if (is_of_log && tide_change_place_compare(prev, chain->newest) != 0) {
+        bool is_harmless = is_covered(chain, prev);
+        report(check, seen, is_harmless,
+               is_harmless ? "changes are missing, which a later copy makes up for,"
+                           : "changes are missing");
+    }
+    chain->is_any = true;
+    chain->newest = place;
+    chain->has_begin = false;
+}
+
+static void take(struct check *check, const struct tide_change_seen *seen)
+{
+    if (seen->row.kind == TIDE_ROW_CHANGE) {
+        follow(check, seen);
+    } else if (seen->row.kind == TIDE_ROW_BEGIN) {
+        check->chain.has_begin = true;
+        check->chain.begin = (struct tide_change_place){seen->row.incarnation, seen->row.place};
+    }
+}
+
+static tide_status check_series(struct tide_archive *archive, struct check *check,
+                                struct tide_error *err)
+{
+    TIDE_CLEANUP(tide_change_scan_close_ptr) struct tide_change_scan *scan = NULL;
+    const struct tide_archive_range range = {.source = check->series->source,
+                                             .series = check->series->name,
+                                             .start_ts = INT64_MIN,
+                                             .end_ts = INT64_MAX};
+    struct tide_change_seen seen;
+    tide_status status = tide_change_scan_open(archive, &range, &scan, err);
+    while (status == TIDE_OK) {
+        status = tide_change_scan_next(scan, &seen, err);
+        if (status == TIDE_OK) {
+            take(check, &seen);
+        }
+    }
+    return status == TIDE_END ? TIDE_OK : status;
+}
+
+static bool is_ours(const struct tide_archive_catalogue *catalogue, int64_t source,
+                    tide_str *ret_encoder)
+{
+    for (size_t i = 0; i < catalogue->source_count; i++) {
+        if (catalogue->sources[i].id == source) {
+            *ret_encoder = tide_archive_pairs_get(&catalogue->sources[i].metadata,
+                                                  TIDE_STR(TIDE_ARCHIVE_KEY_ENCODER));
+        }
+    }
+    return tide_str_equal(*ret_encoder, tide_str_from(tide_change_encoder.version));
+}
+
+static tide_status check_all(struct tide_archive *archive, struct tide_arena *arena,
+                             const struct tide_archive_catalogue *catalogue,
+                             struct tide_archive_findings *findings, struct tide_error *err)
+{
+    for (size_t i = 0; i < catalogue->series_count; i++) {
+        struct check check = {&catalogue->series[i], arena, findings, {0}};
+        tide_str encoder = TIDE_STR("");
+        int64_t source = check.series->source;
+        if (!is_ours(catalogue, source, &encoder)) {
+            if (i == 0 || catalogue->series[i - 1].source != source) {
+                tide_archive_findings_add(findings, arena, true,
+                                          "source %" PRId64
+                                          ": its rows are not opened: their encoder is %.*s",
+                                          source, encoder.len > 100 ? 100 : (int)encoder.len,
+                                          encoder.len == 0 ? "" : encoder.ptr);
+            }
+            continue;
+        }
+        tide_status status = check_series(archive, &check, err);
+        if (status == TIDE_CORRUPT) {
+            tide_archive_findings_add(findings, arena, false, "%s", err->message);
+        } else if (status != TIDE_OK) {
+            return status;
+        }
+    }
+    return TIDE_OK;
+}
+
+tide_status tide_change_verify(struct tide_archive *archive, struct tide_arena *arena,
+                               struct tide_archive_findings *findings, struct tide_error *err)
+{
+    struct tide_archive_catalogue catalogue;
+    TIDE_TRY(tide_archive_snapshot_begin(archive, err));
+    TIDE_CLEANUP(tide_archive_snapshot_end_ptr) struct tide_archive *held = archive;
+    tide_status status = tide_archive_catalogue_read(held, arena, &catalogue, err);
+    if (status == TIDE_CORRUPT) {
+        return TIDE_OK; /* which is a finding already */
+    }
+    return status == TIDE_OK ? check_all(held, arena, &catalogue, findings, err) : status;
+}
