@@ -49,7 +49,7 @@ static tide_status fail_plainly(int rc, const char *text, struct tide_error *err
     }
 }
 
-tide_status tide_archive_fail(const struct tide_archive *archive, int rc, struct tide_error *err)
+tide_status(tide_archive_fail)(const struct tide_archive *archive, int rc, struct tide_error *err)
 {
     bool is_its_last =
         archive->db != NULL && (sqlite3_extended_errcode(archive->db) & 0xff) == (rc & 0xff);
@@ -158,9 +158,9 @@ tide_status tide_archive_step(struct tide_archive *archive, struct sqlite3_stmt 
 {
     int rc = sqlite3_step(stmt);
     if (rc != SQLITE_ROW && rc != SQLITE_DONE) {
-        (void)tide_archive_fail(archive, rc, err);
+        tide_status status = tide_archive_fail(archive, rc, err);
         (void)sqlite3_reset(stmt); /* one that was refused a lock stays open else */
-        return err->status;
+        return status;
     }
     *ret_is_row = rc == SQLITE_ROW;
     return TIDE_OK;

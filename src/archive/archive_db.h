@@ -40,6 +40,10 @@ struct tide_archive {
  */
 tide_status tide_archive_fail(const struct tide_archive *archive, int rc, struct tide_error *err);
 
+#if defined(__clang_analyzer__) || defined(TIDE_ANALYZER)
+#define tide_archive_fail(...) tide_failed((tide_archive_fail)(__VA_ARGS__)) /* as in status.h */
+#endif
+
 /** TIDE_CORRUPT: "<path>: <doing>: <what>". */
 tide_status tide_archive_corrupt(const struct tide_archive *archive, const char *what,
                                  struct tide_error *err);

@@ -70,17 +70,17 @@ static tide_status connect(const char *path, bool is_writing, struct tide_archiv
     TIDE_TRY(require_file(path, err));
     TIDE_CLEANUP(tide_buf_done) struct tide_buf name = {0};
     tide_buf_printf(&name, "%s%s", path[0] == '/' ? "" : "./", path);
+    TIDE_CLEANUP(tide_archive_close_ptr)
     struct tide_archive *archive = tide_alloc(1, sizeof(*archive));
     archive->path = tide_strndup(path, strlen(path));
     archive->doing = "opening";
     int flags = is_writing ? SQLITE_OPEN_READWRITE : SQLITE_OPEN_READONLY;
     int rc = sqlite3_open_v2(tide_buf_cstr(&name), &archive->db, flags | SQLITE_OPEN_NOMUTEX, NULL);
     if (rc != SQLITE_OK) {
-        (void)tide_archive_fail(archive, rc, err);
-        tide_archive_close(archive);
-        return err->status;
+        return tide_archive_fail(archive, rc, err);
     }
     *ret_archive = archive;
+    archive = NULL;
     return TIDE_OK;
 }
 
