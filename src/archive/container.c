@@ -63,19 +63,42 @@ static tide_status read_stamp(struct tide_archive *archive, struct tide_archive_
     return TIDE_OK;
 }
 
+enum medium {
+    MEDIUM_USUAL,
+    MEDIUM_READ_ONLY, /* nobody can write there: no lock is taken, and no file made beside it */
+};
+
 /* SQLite takes some names for more than a path: ":memory:", and "file:…" where URIs are on. */
-static tide_status connect(const char *path, bool is_writing, struct tide_archive **ret_archive,
-                           struct tide_error *err)
+static void append_name(struct tide_buf *name, const char *path, enum medium medium)
+{
+    const char *here = path[0] == '/' ? "" : "./";
+    if (medium == MEDIUM_USUAL) {
+        tide_buf_printf(name, "%s%s", here, path);
+        return;
+    }
+    tide_buf_printf(name, "file:%s", here);
+    for (; *path != '\0'; path++) {
+        unsigned char c = (unsigned char)*path;
+        bool is_plain = (c >= 'A' && c <= 'Z') || (c >= 'a' && c <= 'z') ||
+                        (c >= '0' && c <= '9') || strchr("-._~/", c) != NULL;
+        tide_buf_printf(name, is_plain ? "%c" : "%%%02X", c);
+    }
+    tide_buf_append_str(name, TIDE_STR("?immutable=1"));
+}
+
+static tide_status connect(const char *path, enum medium medium, bool is_writing,
+                           struct tide_archive **ret_archive, struct tide_error *err)
 {
     TIDE_TRY(require_file(path, err));
     TIDE_CLEANUP(tide_buf_done) struct tide_buf name = {0};
-    tide_buf_printf(&name, "%s%s", path[0] == '/' ? "" : "./", path);
+    append_name(&name, path, medium);
     TIDE_CLEANUP(tide_archive_close_ptr)
     struct tide_archive *archive = tide_alloc(1, sizeof(*archive));
     archive->path = tide_strndup(path, strlen(path));
     archive->doing = "opening";
-    int flags = is_writing ? SQLITE_OPEN_READWRITE : SQLITE_OPEN_READONLY;
-    int rc = sqlite3_open_v2(tide_buf_cstr(&name), &archive->db, flags | SQLITE_OPEN_NOMUTEX, NULL);
+    int flags = (is_writing ? SQLITE_OPEN_READWRITE : SQLITE_OPEN_READONLY) | SQLITE_OPEN_NOMUTEX |
+                (medium == MEDIUM_READ_ONLY ? SQLITE_OPEN_URI : 0);
+    int rc = sqlite3_open_v2(tide_buf_cstr(&name), &archive->db, flags, NULL);
     if (rc != SQLITE_OK) {
         return tide_archive_fail(archive, rc, err);
     }
@@ -104,7 +127,7 @@ tide_status tide_archive_sniff(const char *path, struct tide_archive_stamp *ret_
                                struct tide_error *err)
 {
     TIDE_CLEANUP(tide_archive_close_ptr) struct tide_archive *archive = NULL;
-    TIDE_TRY(connect(path, false, &archive, err));
+    TIDE_TRY(connect(path, MEDIUM_USUAL, false, &archive, err));
     return read_stamp(archive, ret_stamp, err);
 }
 
@@ -137,7 +160,7 @@ static tide_status fail_version(const char *path, int64_t version, struct tide_e
  */
 static tide_status judge_header(struct tide_archive *archive, struct tide_error *err)
 {
-    struct tide_archive_stamp stamp;
+    struct tide_archive_stamp stamp = {0};
     TIDE_TRY(read_stamp(archive, &stamp, err));
     if (stamp.is_archive && stamp.version == TIDE_ARCHIVE_VERSION) {
         return TIDE_OK;
@@ -247,11 +270,11 @@ static tide_status lock_out_others(struct tide_archive *archive, struct tide_err
                : TIDE_OK;
 }
 
-tide_status tide_archive_open(const char *path, enum tide_archive_access access,
-                              struct tide_archive **ret_archive, struct tide_error *err)
+static tide_status open_on(const char *path, enum medium medium, enum tide_archive_access access,
+                           struct tide_archive **ret_archive, struct tide_error *err)
 {
     TIDE_CLEANUP(tide_archive_close_ptr) struct tide_archive *archive = NULL;
-    TIDE_TRY(connect(path, access != TIDE_ARCHIVE_READ, &archive, err));
+    TIDE_TRY(connect(path, medium, access != TIDE_ARCHIVE_READ, &archive, err));
     archive->access = access;
     TIDE_TRY(judge_header(archive, err));
     harden(archive);
@@ -262,6 +285,30 @@ tide_status tide_archive_open(const char *path, enum tide_archive_access access,
     *ret_archive = archive;
     archive = NULL;
     return TIDE_OK;
+}
+
+static bool may_write_folder(const char *path)
+{
+    TIDE_CLEANUP(tide_buf_done) struct tide_buf folder = {0};
+    const char *slash = strrchr(path, '/');
+    tide_buf_append_str(&folder, slash == NULL ? TIDE_STR(".")
+                                               : tide_str_of(path, (size_t)(slash - path) + 1));
+    return faccessat(AT_FDCWD, tide_buf_cstr(&folder), W_OK, AT_EACCESS) == 0;
+}
+
+tide_status tide_archive_open(const char *path, enum tide_archive_access access,
+                              struct tide_archive **ret_archive, struct tide_error *err)
+{
+    tide_status status = open_on(path, MEDIUM_USUAL, access, ret_archive, err);
+    bool is_out_of_reach = status == TIDE_IO || status == TIDE_INVALID;
+    /* With a log beside it the file is not all there is, and would be read short. */
+    if (!is_out_of_reach || access != TIDE_ARCHIVE_READ || may_write_folder(path) ||
+        has_wal(path)) {
+        return status;
+    }
+    struct tide_error ignored;
+    return open_on(path, MEDIUM_READ_ONLY, access, ret_archive, &ignored) == TIDE_OK ? TIDE_OK
+                                                                                     : status;
 }
 
 tide_status tide_archive_snapshot_begin(struct tide_archive *archive, struct tide_error *err)

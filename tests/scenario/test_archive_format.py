@@ -357,6 +357,37 @@ def test_with_failing_calls_now_and_then_nothing_is_lost(tmp_path):
     check_whole(path, written(result.out), 10)
 
 
+def remount(folder, how):
+    subprocess.run(["mount", "-o", f"remount,{how}", str(folder)], check=True)
+
+
+def test_on_a_read_only_disk_an_archive_at_rest_is_read(small_disk, made):
+    path = pathlib.Path(shutil.copy(made, small_disk / "a b%?#.tide"))
+    remount(small_disk, "ro")
+    assert tool("read", path, "a").check().out == "1-35\n"
+    tool("verify", path, "full").check()
+    assert str(path) in tool("write", path, "ticks=1").check(3).err
+    assert tool("read", path.name, "a", cwd=small_disk).check().out == "1-35\n"
+    assert os.listdir(small_disk) == [path.name]
+
+
+def test_on_a_read_only_disk_an_archive_with_a_log_is_not_read_short(small_disk):
+    path = small_disk / "a.tide"
+    with process.Process("write", path, argv0=str(TOOL)) as writer:
+        writer.wait_for_line(r"^written", stream="out")
+        writer.kill()
+        newest = written(writer.out())
+    assert pathlib.Path(f"{path}-wal").stat().st_size > 0
+    for without_index in (False, True):
+        if without_index:
+            remount(small_disk, "rw")
+            pathlib.Path(f"{path}-shm").unlink()
+        remount(small_disk, "ro")
+        result = tool("read", path, "a")
+        assert result.code == 3 or int(result.out.split("-")[1]) >= newest
+        assert result.code == 0 or str(path) in result.err
+
+
 # -- read while it is written
 
 def test_many_readers_never_see_a_torn_state(tmp_path):
