@@ -2,6 +2,8 @@
  * Any bytes as a segment of changes. What must hold: rows that come out are rows, and a segment
  * that is made of them gives the same again.
  */
+#include "change_maker.h"
+
 #include "archive/change_read.h"
 #include "archive/change_segment.h"
 #include "base/status.h"
@@ -52,16 +54,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         struct tide_change_segment *segment = NULL;
         struct tide_buf json = {0};
         struct tide_buf bytes = {0};
-        struct tide_relation relation = {
-            .schema = schema->schema,
-            .name = schema->table,
-            .store = schema->store,
-            .column_count = schema->column_count,
-            .columns = (struct tide_column *)(uintptr_t)schema->columns,
-            .key_count = schema->key_count,
-            .key_columns = (uint32_t *)(uintptr_t)schema->key_columns,
-        };
-        tide_change_schema_encode(&relation, schema->position_kind, &json);
+        change_maker_json(schema, &json);
         TIDE_ASSERT(tide_change_segment_new(TIDE_STR("t"), tide_buf_str(&json), &segment, &err) ==
                     TIDE_OK);
         (void)read_all(reader, segment, &bytes, &err);

@@ -4,8 +4,6 @@
 #include "base/attr.h"
 #include "base/map.h"
 
-#include <stdio.h>
-
 /* clang-format off */
 static const struct tide_parquet_column meta_columns[TIDE_META_COUNT] = {
     [TIDE_META_TIME] = {.name = {"_time", 5}, .type = TIDE_PARQUET_TIMESTAMP,
@@ -69,25 +67,29 @@ static bool is_taken(struct names *names, tide_str name)
     return tide_map_get(&names->taken, fold(names, name)) != NULL;
 }
 
-static tide_str join(struct tide_arena *arena, tide_str name, tide_str suffix)
-{
-    char *text = tide_arena_bytes(arena, name.len + suffix.len);
-    memcpy(text, name.ptr, name.len);
-    memcpy(text + name.len, suffix.ptr, suffix.len);
-    return tide_str_of(text, name.len + suffix.len);
-}
-
+/* Sets the names of a column and of what stands beside it: the first that are free. */
 static void name_columns(struct names *names, struct tide_arena *arena, tide_str name,
                          tide_str suffix, struct tide_parquet_column *pair)
 {
-    pair[0].name = tide_arena_str(arena, name);
-    pair[1].name = join(arena, name, suffix);
-    while (is_taken(names, pair[0].name) || is_taken(names, pair[1].name)) {
-        pair[0].name = join(arena, pair[0].name, TIDE_STR("_"));
-        pair[1].name = join(arena, pair[0].name, suffix);
-    }
-    (void)tide_map_put(&names->taken, fold(names, pair[0].name), NULL);
-    (void)tide_map_put(&names->taken, fold(names, pair[1].name), NULL);
+    struct tide_buf text TIDE_CLEANUP(tide_buf_done) = {0};
+    tide_str main = name;
+    tide_str beside = name;
+    do {
+        if (text.len > 0) {
+            text.len = main.len;
+            tide_buf_append_char(&text, '_');
+        } else {
+            tide_buf_append_str(&text, name);
+        }
+        main.len = text.len;
+        tide_buf_append_str(&text, suffix);
+        main = tide_str_of(text.ptr, main.len);
+        beside = tide_buf_str(&text);
+    } while (is_taken(names, main) || is_taken(names, beside));
+    pair[0].name = tide_arena_str(arena, main);
+    pair[1].name = tide_arena_str(arena, beside);
+    (void)tide_map_put(&names->taken, fold(names, main), NULL);
+    (void)tide_map_put(&names->taken, fold(names, beside), NULL);
 }
 
 void tide_change_plan_make(const struct tide_change_schema *schema, struct tide_arena *arena,

@@ -26,7 +26,7 @@ struct tide_change_reader {
     struct tide_buf text; /* of one value, on its way into the arena */
 };
 
-static tide_status fail_row(const struct tide_change_reader *reader, enum tide_change_meta column,
+static tide_status fail_row(const struct tide_change_reader *reader, size_t column,
                             const char *what, struct tide_error *err)
 {
     return tide_fail(err, TIDE_CORRUPT, "row %zu of row group %zu of a segment: %.*s %s",
@@ -176,7 +176,7 @@ static tide_status read_snapshot(struct tide_change_reader *reader, struct tide_
     row->seq = u64_at(reader, TIDE_META_SEQ);
     row->attempt = u32_at(reader, TIDE_META_ATTEMPT);
     bool has_starts = list_at(reader, TIDE_META_STARTS, &start, &count);
-    bool is_due = row->kind == TIDE_ROW_RESUME || row->kind == TIDE_ROW_END;
+    bool is_due = tide_change_row_has_starts(row->kind);
     if (has_starts != is_due || (has_starts && count != row->attempt)) {
         return fail_row(reader, TIDE_META_STARTS, "does not go with _op and _attempt", err);
     }
@@ -254,7 +254,7 @@ static tide_status read_typed(struct tide_change_reader *reader, size_t i, struc
     struct tide_change_scalar scalar = scalar_at(reader, at);
     tide_buf_reset(&reader->text);
     if (!tide_change_scalar_append(column, &scalar, &reader->text, &value->kind)) {
-        return fail_row(reader, (enum tide_change_meta)at, "has a value that no row has", err);
+        return fail_row(reader, at, "has a value that no row has", err);
     }
     bool is_borrowed = column->form == TIDE_FORM_JSON || column->form == TIDE_FORM_BINARY;
     tide_str text = is_borrowed ? scalar.bytes
@@ -276,7 +276,7 @@ static tide_status read_string(struct tide_change_reader *reader, size_t i,
         return TIDE_OK;
     }
     if (!tide_change_label_join(bytes_at(reader, beside), text, &reader->row_arena, value)) {
-        return fail_row(reader, (enum tide_change_meta)beside, "is no kind of value", err);
+        return fail_row(reader, beside, "is no kind of value", err);
     }
     return TIDE_OK;
 }
@@ -294,8 +294,7 @@ static tide_status read_value(struct tide_change_reader *reader, size_t i,
         } else if (has_main) {
             TIDE_TRY(read_typed(reader, i, &value, err));
         } else if (!tide_change_label_parse(bytes_at(reader, beside), &reader->row_arena, &value)) {
-            return fail_row(reader, (enum tide_change_meta)beside, "has no value after its kind",
-                            err);
+            return fail_row(reader, beside, "has no value after its kind", err);
         }
     }
     *ret_value = value;

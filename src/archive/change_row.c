@@ -19,11 +19,6 @@ enum {
     HAS_INCARNATION = 128,
 };
 
-static bool has_starts(enum tide_change_row_kind kind)
-{
-    return kind == TIDE_ROW_RESUME || kind == TIDE_ROW_END;
-}
-
 static bool is_printable(const char *text)
 {
     size_t len = 0;
@@ -136,7 +131,7 @@ static void append_snapshot(struct tide_buf *buf, const struct tide_change_row *
     tide_buf_append(buf, row->snapshot_id, TIDE_UUID_LEN);
     append_varint(buf, row->seq);
     append_varint(buf, row->attempt);
-    if (has_starts(row->kind)) {
+    if (tide_change_row_has_starts(row->kind)) {
         for (uint32_t i = 0; i < row->attempt; i++) {
             append_varint(buf, row->starts[i]);
         }
@@ -277,7 +272,7 @@ static void read_snapshot(struct row_reader *reader, struct tide_change_row *row
     uint64_t attempt = read_varint(reader);
     reader->in.failed |= attempt > TIDE_ATTEMPTS_MAX;
     row->attempt = reader->in.failed ? 0 : (uint32_t)attempt;
-    if (has_starts(row->kind)) {
+    if (tide_change_row_has_starts(row->kind)) {
         read_starts(reader, row);
     }
 }

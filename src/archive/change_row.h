@@ -55,6 +55,12 @@ struct tide_change_row {
                                         CHANGE insert and update unless too long; else NULL */
 };
 
+/** Whether rows of that kind have starts, be they none. */
+static inline bool tide_change_row_has_starts(enum tide_change_row_kind kind)
+{
+    return kind == TIDE_ROW_RESUME || kind == TIDE_ROW_END;
+}
+
 /**
  * What every row keeps to, beyond what the struct says: texts are such (`tx` UTF-8, `snapshot_id`
  * of printable ASCII), changes, rows and stubs have a place, and there is just what belongs to the

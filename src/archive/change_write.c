@@ -147,7 +147,7 @@ static void add_snapshot(struct tide_change_writer *writer, const struct tide_ch
         tide_parquet_add_i64(parquet, TIDE_META_SEQ, (int64_t)row->seq);
         tide_parquet_add_i32(parquet, TIDE_META_ATTEMPT, (int32_t)row->attempt);
     }
-    if (row->starts == NULL) {
+    if (!tide_change_row_has_starts(row->kind)) {
         tide_parquet_add_null(parquet, TIDE_META_STARTS);
         return;
     }
