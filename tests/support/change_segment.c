@@ -3,10 +3,12 @@
  *
  *     change_segment shop PATH          a table of PostgreSQL, with one row of each kind
  *     change_segment random SEED PATH   rows of a random table
- *     change_segment seeds FOLDER       inputs for the fuzzers of rows, schemas and segments
+ *     change_segment print PATH         a segment's rows: the time and the bytes in hex, a line
+ * each change_segment seeds FOLDER       inputs for the fuzzers of rows, schemas and segments
  */
 #include "change_maker.h"
 
+#include "archive/change_encoder.h"
 #include "archive/change_segment.h"
 #include "base/attr.h"
 
@@ -174,16 +176,51 @@ static void make_seeds(const char *folder)
     }
 }
 
+static tide_status print_row(void *context, int64_t ts, tide_str bytes, struct tide_error *err)
+{
+    (void)context;
+    (void)err;
+    (void)printf("%lld ", (long long)ts);
+    for (size_t i = 0; i < bytes.len; i++) {
+        (void)printf("%02x", (unsigned char)bytes.ptr[i]);
+    }
+    (void)printf("\n");
+    return TIDE_OK;
+}
+
+static void print(const char *path)
+{
+    struct tide_buf bytes TIDE_CLEANUP(tide_buf_done) = {0};
+    struct tide_error err = {0};
+    char part[4096];
+    size_t got = 0;
+    FILE *file = fopen(path, "rb");
+    if (file == NULL) {
+        perror(path);
+        exit(1);
+    }
+    while ((got = fread(part, 1, sizeof(part), file)) > 0) {
+        tide_buf_append(&bytes, part, got);
+    }
+    (void)fclose(file);
+    const struct tide_archive_segment segment = {.bytes = tide_buf_str(&bytes)};
+    const struct tide_archive_row_taker taker = {print_row, NULL};
+    must(tide_change_encoder.decode(NULL, TIDE_STR(""), &segment, &taker, &err), &err);
+}
+
 int main(int argc, char **argv)
 {
     if (argc == 3 && strcmp(argv[1], "shop") == 0) {
         make_shop(argv[2]);
     } else if (argc == 4 && strcmp(argv[1], "random") == 0) {
         make_random(strtoull(argv[2], NULL, 10), argv[3], 200);
+    } else if (argc == 3 && strcmp(argv[1], "print") == 0) {
+        print(argv[2]);
     } else if (argc == 3 && strcmp(argv[1], "seeds") == 0) {
         make_seeds(argv[2]);
     } else {
-        (void)fprintf(stderr, "change_segment shop PATH | random SEED PATH | seeds FOLDER\n");
+        (void)fprintf(stderr,
+                      "change_segment shop PATH | random SEED PATH | print PATH | seeds FOLDER\n");
         return 2;
     }
     return 0;
