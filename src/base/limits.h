@@ -93,3 +93,9 @@
 #define TIDE_ARCHIVE_SEAL_ROWS        ((int64_t)65536)
 #define TIDE_ARCHIVE_SEAL_BYTES       ((int64_t)(8 * TIDE_MIB))
 #define TIDE_ARCHIVE_MERGE_BYTES_MAX  (256 * TIDE_MIB) /* of segments that become one */
+
+/* the replication wire */
+#define TIDE_WIRE_FRAME_BYTES_MAX (64 * TIDE_MIB) /* behind its length; part of the protocol */
+#define TIDE_WIRE_PAIRS_BYTES_MAX TIDE_ARCHIVE_META_BYTES_MAX /* read into an array */
+#define TIDE_WIRE_SOURCES_MAX     ((size_t)65536)             /* of one stream */
+#define TIDE_WIRE_HELLO_BYTES_MAX (4 * TIDE_MIB)

@@ -92,5 +92,21 @@ static inline int64_t tide_reader_i64be(struct tide_reader *reader)
     return (int64_t)tide_reader_u64be(reader);
 }
 
+/** The same, least significant byte first. */
+static inline uint32_t tide_reader_u32le(struct tide_reader *reader)
+{
+    return __builtin_bswap32(tide_reader_u32be(reader));
+}
+
+static inline uint64_t tide_reader_u64le(struct tide_reader *reader)
+{
+    return __builtin_bswap64(tide_reader_u64be(reader));
+}
+
+static inline int64_t tide_reader_i64le(struct tide_reader *reader)
+{
+    return (int64_t)tide_reader_u64le(reader);
+}
+
 /** The bytes up to the next NUL, which is passed over; without one the reader fails. */
 tide_str tide_reader_cstr(struct tide_reader *reader);

@@ -47,11 +47,11 @@ static void frame_decode_keepalive_tells_position_and_request(void **state)
 static void expect_cut_frames_corrupt(tide_str packet, size_t keep)
 {
     for (size_t len = 0; len < keep; len++) {
-        tide_str cut = pgoutput_exact(tide_str_of(packet.ptr, len));
+        tide_str cut = bytes_exact(tide_str_of(packet.ptr, len));
         struct tide_pg_frame frame = {0};
         struct tide_error err = {0};
         assert_int_equal(tide_pg_frame_decode(cut, &frame, &err), TIDE_CORRUPT);
-        pgoutput_free(cut);
+        bytes_free(cut);
     }
 }
 
@@ -99,9 +99,9 @@ static void status_encode_is_golden_and_comes_back(void **state)
     assert_true(back.applied_lsn == status.applied_lsn && back.now_us == status.now_us);
     assert_true(back.reply_requested);
     for (size_t len = 0; len < sizeof(packet); len++) {
-        tide_str cut = pgoutput_exact(tide_str_of(packet, len));
+        tide_str cut = bytes_exact(tide_str_of(packet, len));
         assert_int_equal(tide_pg_status_decode(cut, &back, &err), TIDE_CORRUPT);
-        pgoutput_free(cut);
+        bytes_free(cut);
     }
     packet[0] = 'h';
     assert_int_equal(tide_pg_status_decode(tide_str_of(packet, sizeof(packet)), &back, &err),

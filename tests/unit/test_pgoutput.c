@@ -14,9 +14,9 @@ static tide_status decode_exact(tide_str bytes, struct tide_error *err)
 {
     TIDE_CLEANUP(tide_arena_done) struct tide_arena arena = {0};
     struct tide_pgoutput message = {0};
-    tide_str body = pgoutput_exact(bytes);
+    tide_str body = bytes_exact(bytes);
     tide_status status = tide_pgoutput_decode(body, &arena, &message, err);
-    pgoutput_free(body);
+    bytes_free(body);
     return status;
 }
 
@@ -69,7 +69,7 @@ static void decode_recorded_messages_are_golden(void **state)
         TIDE_CLEANUP(tide_buf_done) struct tide_buf body = {0};
         struct tide_pgoutput message = {0};
         struct tide_error err = {0};
-        pgoutput_unhex(line, &body);
+        bytes_unhex(line, &body);
         if (tide_pgoutput_decode(tide_buf_str(&body), &arena, &message, &err) != TIDE_OK) {
             fail_msg("%.*s: %s", TIDE_STR_ARG(line), err.message);
         }
@@ -104,7 +104,7 @@ static void decode_every_truncation_and_a_byte_more_are_corrupt(void **state)
             continue;
         }
         TIDE_CLEANUP(tide_buf_done) struct tide_buf body = {0};
-        pgoutput_unhex(line, &body);
+        bytes_unhex(line, &body);
         for (size_t len = 0; len < body.len; len++) {
             expect_corrupt(tide_str_of(body.ptr, len));
         }
@@ -180,7 +180,7 @@ static void decode_wrong_messages_are_refused(void **state)
     for (size_t i = 0; i < COUNT(cases); i++) {
         TIDE_CLEANUP(tide_buf_done) struct tide_buf body = {0};
         struct tide_error err = {0};
-        pgoutput_unhex(tide_str_from(cases[i].hex), &body);
+        bytes_unhex(tide_str_from(cases[i].hex), &body);
         tide_status status = decode_exact(tide_buf_str(&body), &err);
         if (status != cases[i].want) {
             fail_msg("%s is %s: %s", cases[i].hex, tide_status_name(status), err.message);
@@ -387,7 +387,7 @@ static void check_round_trip(uint64_t *seed)
     sent.type = (enum tide_pgoutput_type)types[next_random(seed) % (COUNT(types) - 1)];
     tide_buf_append_char(&wire, (char)sent.type);
     random_body(&wire, &sent, &arena, seed);
-    tide_str body = pgoutput_exact(tide_buf_str(&wire));
+    tide_str body = bytes_exact(tide_buf_str(&wire));
     if (tide_pgoutput_decode(body, &arena, &received, &err) != TIDE_OK) {
         fail_msg("message '%c': %s", (char)sent.type, err.message);
     }
@@ -396,7 +396,7 @@ static void check_round_trip(uint64_t *seed)
     assert_string_equal(tide_buf_cstr(&got), tide_buf_cstr(&want));
     size_t cut = next_random(seed) % wire.len;
     expect_corrupt(tide_str_of(wire.ptr, cut));
-    pgoutput_free(body);
+    bytes_free(body);
 }
 
 static void decode_random_messages_round_trip(void **state)
