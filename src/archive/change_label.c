@@ -70,7 +70,8 @@ void tide_change_label_append(struct tide_buf *buf, struct tide_value value)
 
 static bool find_kind(tide_str kind, uint8_t *ret_kind, bool *ret_is_base64)
 {
-    for (uint8_t i = 0; i < KIND_COUNT; i++) {
+    for (size_t at = 0; at < KIND_COUNT; at++) {
+        uint8_t i = (uint8_t)at;
         bool is_told = tide_str_equal(kind, labels[i].base64) && has_text(i) && !is_binary(i);
         if (is_told || tide_str_equal(kind, labels[i].plain)) {
             *ret_kind = i;
