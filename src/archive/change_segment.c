@@ -67,6 +67,9 @@ void tide_change_segment_free_ptr(struct tide_change_segment **segment)
 static tide_status flush(struct tide_change_segment *segment, struct tide_error *err)
 {
     size_t count = segment->count;
+    if (count == 0) {
+        return TIDE_OK;
+    }
     segment->count = 0;
     TIDE_TRY(tide_change_writer_add(segment->writer, segment->rows, segment->times, count, err));
     tide_arena_reset(&segment->block_arena);
