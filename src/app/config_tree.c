@@ -23,6 +23,8 @@ struct sink_draft {
     uint64_t record_bytes;
     bool may_detach;
     struct tide_refused_policy refused;
+    struct tide_sink_segments segments;
+    const struct tide_yaml_item *segments_item; /* the first that is of them */
 };
 
 /* A name goes into file names, names in the source and messages. */
@@ -166,6 +168,17 @@ static void read_existing(struct tide_config_reader *reader, const struct tide_c
     }
 }
 
+static void read_flag(struct tide_config_reader *reader, const struct tide_config_key *key,
+                      const struct tide_yaml_node *value, void *target)
+{
+    static const char *const words[] = {"false", "true"};
+    bool *flag = target;
+    size_t index = 0;
+    if (tide_config_word(reader, key->name, value, words, COUNT(words), &index)) {
+        *flag = index == 1;
+    }
+}
+
 static void read_when_behind(struct tide_config_reader *reader, const struct tide_config_key *key,
                              const struct tide_yaml_node *value, void *target)
 {
@@ -187,7 +200,33 @@ static const struct tide_config_key sink_keys[] = {
     {"max_record_bytes", tide_config_read_number, offsetof(struct sink_draft, record_bytes),
      .min = TIDE_RECORD_BYTES_MIN, .max = TIDE_RECORD_BYTES_MAX},
     {"refused", tide_config_read_refused, offsetof(struct sink_draft, refused)},
+    {"seal_rows", tide_config_read_number, offsetof(struct sink_draft, segments.rows_max), .min = 1,
+     .max = TIDE_ARCHIVE_SEAL_ROWS_MAX},
+    {"seal_bytes", tide_config_read_number, offsetof(struct sink_draft, segments.bytes_max),
+     .min = TIDE_ARCHIVE_SEAL_BYTES_MIN, .max = TIDE_ARCHIVE_SEAL_BYTES_MAX},
+    {"fill_unchanged", read_flag, offsetof(struct sink_draft, segments.fills_unchanged)},
 };
+
+/* Of a sink without segments it would do nothing. */
+static void check_segments(struct tide_config_reader *reader, const struct tide_pipeline_sink *sink,
+                           const struct tide_yaml_item *item)
+{
+    if (item != NULL && !sink->ops->has_segments) {
+        tide_mistakes_add(reader->mistakes, item->key->mark,
+                          "%.*s is for archives (archive:PATH) alone; leave it out",
+                          TIDE_STR_ARG(item->key->text));
+    }
+}
+
+static const struct tide_yaml_item *find_segments_item(const struct tide_yaml_node *map)
+{
+    const struct tide_yaml_item *item = map->kind == TIDE_YAML_MAP ? map->first : NULL;
+    while (item != NULL && !tide_str_starts_with(item->key->text, TIDE_STR("seal_")) &&
+           !tide_str_equal(item->key->text, TIDE_STR("fill_unchanged"))) {
+        item = item->next;
+    }
+    return item;
+}
 
 /* Two sinks that write to one place would spoil each other's. What `null:` gets is nowhere. */
 static bool is_taken(const struct tide_config *config, const char *place, size_t *ret_index)
@@ -214,6 +253,7 @@ static void add_sink(struct tide_config_reader *reader, tide_str name,
         .record_bytes_max = draft->record_bytes,
         .may_detach = draft->may_detach,
         .refused = draft->refused,
+        .segments = draft->segments,
     };
     if (draft->place == NULL) {
         return;
@@ -223,6 +263,7 @@ static void add_sink(struct tide_config_reader *reader, tide_str name,
                    draft->place_node);
         return;
     }
+    check_segments(reader, &sink, draft->segments_item);
     if (is_taken(config, draft->place, &other)) {
         tide_mistakes_add(reader->mistakes, draft->place_node->mark,
                           "sink %s writes to the same place as sink %.*s; give each its own",
@@ -243,6 +284,7 @@ static void read_sink(struct tide_config_reader *reader, const struct tide_yaml_
         tide_config_wrong(reader, "a sink's name", NAME_TAKES, key);
         return;
     }
+    draft.segments_item = find_segments_item(value);
     if (value->kind == TIDE_YAML_MAP) {
         tide_config_read_map(reader, name.ptr, value, sink_keys, COUNT(sink_keys), &draft);
     } else {

@@ -92,6 +92,9 @@
 #define TIDE_ARCHIVE_META_BYTES_MAX   (16 * TIDE_MIB) /* labels, metadata of one source */
 #define TIDE_ARCHIVE_SEAL_ROWS        ((int64_t)65536)
 #define TIDE_ARCHIVE_SEAL_BYTES       ((int64_t)(8 * TIDE_MIB))
+#define TIDE_ARCHIVE_SEAL_ROWS_MAX    ((uint64_t)1 << 22) /* what an option may ask for */
+#define TIDE_ARCHIVE_SEAL_BYTES_MIN   (64 * TIDE_KIB)
+#define TIDE_ARCHIVE_SEAL_BYTES_MAX   (256 * TIDE_MIB)
 #define TIDE_ARCHIVE_MERGE_BYTES_MAX  (256 * TIDE_MIB) /* of segments that become one */
 
 /* the replication wire */

@@ -244,6 +244,7 @@ static void append_sink_counts(struct tide_buf *buf, struct tide_pipeline_end *e
     append_number(buf, "bytes", counts.bytes);
     append_number(buf, "dead_letters", counts.dead_letters);
     append_number(buf, "skipped", counts.skipped);
+    append_number(buf, "unfilled", counts.unfilled);
 }
 
 static void append_sink(struct picture *picture, struct tide_pipeline_end *end)

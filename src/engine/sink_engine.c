@@ -92,6 +92,7 @@ void tide_sink_counts_add(struct tide_sink_counts *sum, const struct tide_sink_c
     sum->bytes += more->bytes;
     sum->dead_letters += more->dead_letters;
     sum->skipped += more->skipped;
+    sum->unfilled += more->unfilled;
 }
 
 /* Once opened, the target holds what we acknowledged: it is gone on with, never replaced. */

@@ -56,6 +56,7 @@ enum tide_sink_existing {
 struct tide_sink_segments {
     uint64_t rows_max; /* of a segment; 0: what is usual */
     uint64_t bytes_max;
+    bool fills_unchanged; /* values that the source did not send, from the row's last version */
 };
 
 struct tide_sink_options {
@@ -102,10 +103,12 @@ struct tide_sink_counts {
     /* of records that were not taken, each once, however often it was delivered */
     uint64_t dead_letters;
     uint64_t skipped;
+    uint64_t unfilled; /* changes with values that were to be filled in and could not be */
 };
 
 struct tide_sink_ops {
     const char *scheme; /* "file" */
+    bool has_segments;  /* the options of segments are for it */
 
     /**
      * Makes the target ready to be written to: what an interrupted run left beyond what it had

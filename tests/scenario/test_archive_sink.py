@@ -1,14 +1,20 @@
 """Copies into an archive: beside a writer, killed and gone on with, on a full disk; read back."""
 
+import json
+import os
 import pathlib
 import random
+import shutil
 import sqlite3
 import subprocess
 import time
 
-from support import frames, process, shop
+import pytest
+from support import frames, pg_tables, process, shop
 from support.process import soak
+from support.trouble import MIB, Tmpfs, execute, last_words, make_numbers
 
+END = b'{"kind":"end"'
 FRAMES = pathlib.Path(process.program()).resolve().parent / "tests/support/archive_frames"
 
 
@@ -92,3 +98,251 @@ def is_equal(folder, run):
     except AssertionError:
         return False
     return True
+
+
+def test_reading_beside_the_writer_never_sees_half_of_anything(start, run, tmp_path):
+    """Each reading is of one moment: chains of changes have no hole, whatever is being sealed."""
+    shop.make_shop(tmp_path / "shop.db", orders=500)
+    (tmp_path / "shop.yaml").write_text(
+        "name: shop\nsource: sqlite:shop.db\nsinks:\n"
+        "  kept: {place: 'archive:shop.tide', seal_rows: 100}\n")
+    archive = tmp_path / "shop.tide"
+    with shop.Writer(tmp_path / "shop.db", seed=6, per_second=400) as writer:
+        service = start("run", "shop.yaml")
+        service.wait_until(lambda: archive.exists() and
+                           read_back(archive, tmp_path / "now.ndjson").read_bytes().count(END) == 5)
+        for _ in range(soak(15, 300)):
+            done = run("verify", read_back(archive, tmp_path / "now.ndjson"))
+            assert done.code == 0 or "open" in done.out, done.out
+            assert not any(word in done.out for word in ("truncated", "conflicting", "missing"))
+            assert service.running(), service.err()
+        writer.stop()
+    service.wait_until(lambda: is_equal(tmp_path, run), timeout=60, what="the archive to catch up")
+    service.terminate().check()
+    check_equal(archive, tmp_path / "shop.db", run)
+    assert ask(archive, "SELECT COUNT(*) > 10, SUM(rows) > 1000 FROM segments") == [(1, 1)]
+    assert ask(archive, "SELECT complete FROM sources") == [(1,)]
+
+
+def test_full_disk_is_waited_for_and_loses_nothing(start, run, tmp_path):
+    make_numbers(tmp_path / "a.db", rows=6000, text="x" * 300)
+    with Tmpfs(16 * MIB) as small:
+        small.fill(leave=MIB)
+        copy = start("copy", "sqlite:a.db", f"archive:{small.path}/a.tide", "--chunk-rows", "500")
+        copy.wait_for_line("full")
+        time.sleep(0.5)
+        assert copy.running()
+        execute(tmp_path / "a.db", "UPDATE t SET v = 'meanwhile' WHERE id % 5 = 0")
+        small.empty()
+        copy.wait(60).check()
+        shutil.copy(small.path / "a.tide", tmp_path / "a.tide")
+    check_equal(tmp_path / "a.tide", tmp_path / "a.db", run)
+
+
+def test_full_disk_while_following_and_a_kill(start, run, tmp_path):
+    make_numbers(tmp_path / "a.db", rows=100)
+    with Tmpfs(4 * MIB) as small:
+        arguments = ["copy", "sqlite:a.db", f"archive:{small.path}/a.tide", "--follow"]
+        copy = start(*arguments)
+        archive = small.path / "a.tide"
+        copy.wait_until(lambda: archive.exists() and ask(
+            archive, "SELECT COUNT(*) > 100 FROM wal") == [(1,)])
+        small.fill(leave=200000)
+        for i in range(60):
+            execute(tmp_path / "a.db", f"UPDATE t SET v = 'round {i} ' || hex(randomblob(200))")
+        copy.wait_for_line("full")
+        copy.kill()
+        small.empty()
+        copy = start(*arguments)
+        execute(tmp_path / "a.db", "INSERT INTO t VALUES (1000000, 'the last')")
+        copy.wait_until(lambda: b"the last" in read_back(archive, tmp_path / "b.ndjson").read_bytes(),
+                        timeout=60)
+        copy.interrupt()
+        shutil.copy(archive, tmp_path / "a.tide")
+    check_equal(tmp_path / "a.tide", tmp_path / "a.db", run)
+
+
+def test_postgres_tables_killed_and_gone_on_with(start, run, pg, tmp_path):
+    """Values that the server did not send are kept as such."""
+    pg.query("CREATE TABLE big (id int PRIMARY KEY, n int, v text);"
+             "ALTER TABLE big ALTER v SET STORAGE EXTERNAL;"
+             "INSERT INTO big SELECT i, 0, repeat('x', 5000) FROM generate_series(1, 300) i;"
+             "CREATE TABLE parted (a text, b int, at timestamptz, PRIMARY KEY (b, a));"
+             "INSERT INTO parted SELECT 'a' || i, i % 7, now() FROM generate_series(1, 2000) i")
+    (tmp_path / "shop.yaml").write_text(
+        f"name: shop\nsource: {pg.url()}\nsnapshot: {{chunk_rows: 100}}\nsinks:\n"
+        "  kept: {place: 'archive:a.tide', seal_rows: 200}\n")
+    archive = tmp_path / "a.tide"
+    rng = random.Random(8)
+    for i in range(soak(6, 60)):
+        service = start("run", "shop.yaml")
+        time.sleep(0.1 + rng.random() * 0.4)
+        pg.query(f"UPDATE big SET n = {i} WHERE id % 3 = 0; DELETE FROM parted WHERE b = {i};"
+                 f"UPDATE big SET id = id + 1000 WHERE id = {10 + i};"
+                 f"UPDATE parted SET a = a || '.' WHERE a = 'a{8 + i}'")
+        assert service.running(), service.err()
+        service.kill()
+    pg.query("INSERT INTO parted VALUES ('the last', 0, now())")
+    service = start("run", "shop.yaml")
+    out = tmp_path / "out.ndjson"
+    service.wait_until(lambda: b"the last" in read_back(archive, out).read_bytes(), timeout=60)
+    service.terminate().check()
+    check_sound(archive)
+    run("verify", read_back(archive, out)).check()
+    rebuilt = pg_tables.check(pg, out, complete=False)
+    assert sum(store.repeated for store in rebuilt.stores.values()) == 0
+    assert b'"unchanged":["v"]' in out.read_bytes()
+
+
+def test_postgres_values_that_were_not_sent_are_filled_in(start, run, pg, tmp_path):
+    pg.query("CREATE TABLE big (id int PRIMARY KEY, n int, v text);"
+             "ALTER TABLE big ALTER v SET STORAGE EXTERNAL;"
+             "INSERT INTO big SELECT i, 0, i || repeat('x', 5000) FROM generate_series(1, 9) i")
+    (tmp_path / "a.yaml").write_text(
+        f"name: a\nsource: {pg.url()}\nsinks:\n"
+        "  kept: {place: 'archive:a.tide', fill_unchanged: true}\n")
+    archive, out = tmp_path / "a.tide", tmp_path / "out.ndjson"
+
+    def until(text, service):
+        service.wait_until(lambda: archive.exists() and text in read_back(archive, out).read_bytes())
+        return service
+
+    service = until(END, start("run", "a.yaml"))
+    pg.query("UPDATE big SET n = 1; UPDATE big SET id = id + 100, n = 2 WHERE id > 5;"
+             "UPDATE big SET n = 3; DELETE FROM big WHERE id = 2; TRUNCATE big;"
+             "INSERT INTO big VALUES (1, 7, repeat('y', 5000)), (2, 7, repeat('z', 5000));"
+             "UPDATE big SET n = 8")
+    until(b'"n":8,', service)
+    changes = read_back(archive, out).read_bytes()
+    assert b'"unchanged"' not in changes and b'"id":106,"n":3,"v":"6xxx' in changes
+    assert b'"id":2,"n":8,"v":"zzz' in changes
+    service.terminate().check()
+    service = start("run", "a.yaml")  # remembers nothing of before
+    service.wait_for_line("going on")
+    pg.query("UPDATE big SET n = 9 WHERE id = 1")
+    until(b'"n":9', service)
+    assert read_back(archive, out).read_bytes().count(b'"unchanged":["v"]') == 1
+    sink = json.loads(run("status", "a.yaml", "--json").out)["sinks"][0]
+    assert sink["unfilled"] == 1
+    service.terminate().check()
+    pg_tables.check(pg, out)
+
+
+# -- what is at the place
+
+def test_a_place_that_is_taken(run, start, tmp_path):
+    make_numbers(tmp_path / "a.db", rows=10)
+    run("copy", "sqlite:a.db", "archive:a.tide").check()
+    assert "holds an earlier copy" in last_words(run("copy", "sqlite:a.db", "archive:a.tide").check(2))
+    run("copy", "sqlite:a.db", "archive:a.tide", "--append").check()
+    assert ask(tmp_path / "a.tide", "SELECT SUM(rows) FROM segments") == [(24,)]
+    run("copy", "sqlite:a.db", "archive:a.tide", "--overwrite").check()
+    assert ask(tmp_path / "a.tide", "SELECT SUM(rows), COUNT(*) FROM segments") == [(12, 1)]
+    check_equal(tmp_path / "a.tide", tmp_path / "a.db", run)
+    start("copy", "sqlite:a.db", "archive:a.tide", "--append", "--follow").wait_until(
+        (tmp_path / "a.tide-lock").exists)
+    make_numbers(tmp_path / "b.db", rows=10)
+    os.symlink("a.tide", tmp_path / "b.tide")
+    for way in ("--append", "--overwrite"):
+        result = run("copy", "sqlite:b.db", "archive:b.tide", way).check(2)
+        assert "is being written by another process" in last_words(result)
+
+
+@pytest.mark.parametrize("name", ["a.db", "a.db-wal", "link.tide", "hard.tide", "x.tide-lock",
+                                  "x.tide-new"])
+def test_the_database_is_never_the_place(run, tmp_path, name):
+    make_numbers(tmp_path / "a.db", rows=10)
+    os.symlink("a.db", tmp_path / "link.tide")
+    os.link(tmp_path / "a.db", tmp_path / "hard.tide")
+    if name.startswith("x."):
+        os.link(tmp_path / "a.db", tmp_path / name)
+    before = (tmp_path / "a.db").read_bytes()
+    place = "x.tide" if name.startswith("x.") else name
+    result = run("copy", "sqlite:a.db", f"archive:{place}", "--overwrite").check(2)
+    assert "source's own file" in last_words(result)
+    assert (tmp_path / "a.db").read_bytes() == before
+
+
+@pytest.mark.parametrize("place, problem", [
+    ("archive:new.tide", None),
+    ("archive:none/new.tide", "there is no such directory"),
+    ("archive:mine.txt", "is not an archive that we can write; append to it"),
+    ("archive:taken.tide", "is an archive that is there already"),
+    ("archive:pipe", "is not a regular file"),
+    ("archive:", "needs the path of a file"),
+    ("archive:a.db", "source's own file"),
+])
+def test_check_says_what_run_would_refuse(run, tmp_path, place, problem):
+    make_numbers(tmp_path / "a.db", rows=10)
+    run("copy", "sqlite:a.db", "archive:taken.tide").check()
+    (tmp_path / "mine.txt").write_text("mine " * 100)
+    os.mkfifo(tmp_path / "pipe")
+    (tmp_path / "a.yaml").write_text(f"name: a\nsource: sqlite:a.db\nsinks: {{one: '{place}'}}\n")
+    before = sorted(os.listdir(tmp_path))
+    result = run("check", "a.yaml")
+    said = result.out + result.err
+    assert (result.code == 0) == (problem is None), said
+    assert problem is None or problem in said
+    assert sorted(os.listdir(tmp_path)) == before
+    if problem is not None:
+        assert run("run", "a.yaml").code in (2, 3)
+
+
+# -- going on
+
+def move(folder, name, to):
+    """An archive with what a kill has left beside it."""
+    for suffix in ("", "-wal", "-shm"):
+        if (folder / f"{name}{suffix}").exists():
+            os.rename(folder / f"{name}{suffix}", folder / f"{to}{suffix}")
+
+
+def test_an_archive_that_is_gone_or_another_is_not_gone_on_with(start, run, tmp_path):
+    make_numbers(tmp_path / "a.db", rows=10)
+    make_numbers(tmp_path / "b.db", rows=10)
+    run("copy", "sqlite:b.db", "archive:b.tide").check()
+    copy = start("copy", "sqlite:a.db", "archive:a.tide", "--follow")
+    copy.wait_until(lambda: (tmp_path / "a.tide").exists() and ask(
+        tmp_path / "a.tide", "SELECT COUNT(*) FROM wal") == [(12,)])
+    copy.kill()
+    move(tmp_path, "a.tide", "moved")
+    again = ["copy", "sqlite:a.db", "archive:a.tide", "--follow"]
+    assert "a.tide is not there; bring it back" in last_words(run(*again).check(3))
+    shutil.copy(tmp_path / "b.tide", tmp_path / "a.tide")
+    assert "holds a copy of the pipeline" in last_words(run(*again).check(2))
+    move(tmp_path, "a.tide", "other")
+    move(tmp_path, "moved", "a.tide")
+    execute(tmp_path / "a.db", "UPDATE t SET v = 'later'")
+    copy = start(*again)
+    copy.wait_until(lambda: b"later" in read_back(tmp_path / "a.tide",
+                                                  tmp_path / "out.ndjson").read_bytes())
+    copy.interrupt().check()
+    check_equal(tmp_path / "a.tide", tmp_path / "a.db", run)
+
+
+def test_a_service_copies_anew_what_a_backup_lacks(start, run, tmp_path):
+    make_numbers(tmp_path / "a.db", rows=50)
+    (tmp_path / "a.yaml").write_text("name: a\nsource: sqlite:a.db\nsinks: {one: 'archive:a.tide'}\n")
+    archive, out = tmp_path / "a.tide", tmp_path / "out.ndjson"
+
+    def until(text):
+        service = start("run", "a.yaml")
+        service.wait_until(lambda: archive.exists() and text in read_back(archive, out).read_bytes())
+        time.sleep(0.3)
+        service.terminate().check()
+
+    until(b'"kind":"end"')
+    shutil.copy(archive, tmp_path / "backup")
+    execute(tmp_path / "a.db", "UPDATE t SET v = 'later'", "DELETE FROM t WHERE id < 10")
+    until(b'"op":"delete"')
+    shutil.copy(tmp_path / "backup", archive)
+    execute(tmp_path / "a.db", "INSERT INTO t VALUES (1000, 'the last')")
+    service = start("run", "a.yaml")
+    service.wait_until(
+        lambda: read_back(archive, out).read_bytes().count(b'"kind":"end"') == 2, timeout=30)
+    service.wait_until(lambda: b"the last" in read_back(archive, out).read_bytes())
+    service.terminate().check()
+    check_sound(archive)
+    with sqlite3.connect(tmp_path / "a.db") as db:
+        rebuilt = frames.rebuild(out, frames.sqlite_keys(db, "a"))
+        assert frames.differences(rebuilt, db, "a") == []

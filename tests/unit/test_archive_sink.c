@@ -7,6 +7,7 @@
 #include "archive/change_schema.h"
 #include "archive/scan.h"
 #include "archive/verify.h"
+#include "sink/archive/archive_fill.h"
 #include "sink/archive/archive_sink.h"
 #include "sink_kit.h"
 
@@ -527,6 +528,129 @@ static void write_batch_long_record_stops_where_asked(void **state)
     assert_rows(PATH, "");
 }
 
+/* Values that were not sent */
+
+#define LONG_A "a text that is long enough to be kept apart by a server, and then some more of it"
+#define LONG_B "another text that is long enough to be kept apart by a server, and some more"
+
+static struct tide_batch *partial(uint64_t position, uint64_t id, uint64_t moved_from)
+{
+    char text[32];
+    struct tide_batch *batch = kit_changes(kit_relation("t"), position, 1);
+    struct tide_change *change = &batch->changes[0];
+    struct tide_value *values = tide_arena_alloc(&batch->arena, 3, sizeof(*values));
+    struct tide_value *from = tide_arena_alloc(&batch->arena, 1, sizeof(*from));
+    (void)snprintf(text, sizeof(text), "%llu", (unsigned long long)id);
+    tide_str copy = tide_arena_str(&batch->arena, tide_str_from(text));
+    values[0] = (struct tide_value){copy.ptr, (uint32_t)copy.len, TIDE_VALUE_INTEGER};
+    values[1] = (struct tide_value){.kind = TIDE_VALUE_UNCHANGED};
+    values[2] = (struct tide_value){.kind = TIDE_VALUE_NULL};
+    (void)snprintf(text, sizeof(text), "%llu", (unsigned long long)moved_from);
+    copy = tide_arena_str(&batch->arena, tide_str_from(text));
+    *from = (struct tide_value){copy.ptr, (uint32_t)copy.len, TIDE_VALUE_INTEGER};
+    change->is_partial = true;
+    change->key = values;
+    change->values = values;
+    change->moved_from = moved_from == 0 ? NULL : from;
+    return batch;
+}
+
+static void write_batch_fills_in_what_was_not_sent(void **state)
+{
+    (void)state;
+    struct tide_sink_counts counts;
+    struct tide_sink_options options = kit_options(PATH);
+    options.segments.fills_unchanged = true;
+    struct tide_sink *sink = kit_open(ops, &options);
+    kit_write(ops, sink,
+              kit_rows((struct kit_part){.relation = kit_relation("t"),
+                                         .snapshot = 1,
+                                         .opening = TIDE_OPENING_BEGIN,
+                                         .first_seq = 7,
+                                         .rows = 1,
+                                         .name = LONG_A}));
+    kit_write(ops, sink, partial(9, 7, 0));
+    kit_write(ops, sink, partial(10, 8, 7)); /* moves */
+    kit_write(ops, sink, partial(11, 7, 0)); /* of this nothing is known */
+    kit_write(ops, sink, partial(12, 8, 0));
+    kit_write(ops, sink, kit_change_named(kit_relation("t"), 13, LONG_B));
+    kit_write(ops, sink, partial(14, 1300, 0));
+    struct tide_batch *batch = kit_changes(kit_relation("t"), 15, 1);
+    batch->changes[0].op = TIDE_OP_TRUNCATE;
+    batch->changes[0].key = NULL;
+    batch->changes[0].values = NULL;
+    kit_write(ops, sink, batch);
+    kit_write(ops, sink, partial(16, 8, 0));
+    kit_flush(ops, sink);
+    ops->counts(sink, &counts);
+    assert_int_equal(counts.unfilled, 2);
+    ops->close(sink);
+    assert_rows(PATH, "1 shop.t\n"
+                      "begin seq 0\n"
+                      "row at 7 seq 7 values 7," LONG_A ",null\n"
+                      "change at 9.0 key 7 values 7," LONG_A ",null\n"
+                      "change at 10.0 key 8 values 8," LONG_A ",null\n"
+                      "change at 11.0 key 7 values 7,?,null\n"
+                      "change at 12.0 key 8 values 8," LONG_A ",null\n"
+                      "change at 13.0 key 1300 values 1300," LONG_B ",null\n"
+                      "change at 14.0 key 1300 values 1300," LONG_B ",null\n"
+                      "change at 15.0\n"
+                      "change at 16.0 key 8 values 8,?,null\n");
+}
+
+static void write_batch_leaves_unsent_what_is_not_to_be_filled(void **state)
+{
+    (void)state;
+    struct tide_sink_counts counts;
+    struct tide_sink *sink = open_new(PATH);
+    kit_write(ops, sink, kit_change_named(kit_relation("t"), 13, LONG_B));
+    kit_write(ops, sink, partial(14, 1300, 0));
+    kit_flush(ops, sink);
+    ops->counts(sink, &counts);
+    assert_int_equal(counts.unfilled, 0);
+    ops->close(sink);
+    assert_rows(PATH, "1 shop.t\n"
+                      "change at 13.0 key 1300 values 1300," LONG_B ",null\n"
+                      "change at 14.0 key 1300 values 1300,?,null\n");
+}
+
+static void fill_forgets_the_oldest_when_it_is_full(void **state)
+{
+    (void)state;
+    struct tide_archive_fill fill;
+    const struct tide_relation *t = kit_relation("t");
+    struct tide_value row[3] = {{"1", 1, TIDE_VALUE_INTEGER},
+                                {LONG_A, sizeof(LONG_A) - 1, TIDE_VALUE_TEXT},
+                                {.kind = TIDE_VALUE_NULL}};
+    char id[4][2] = {"1", "2", "3", "4"};
+    tide_archive_fill_init(&fill, 700);
+    for (size_t i = 0; i < 4; i++) {
+        row[0].ptr = id[i];
+        tide_archive_fill_note(&fill, t, row, row);
+        row[0].ptr = id[0];
+        tide_archive_fill_note(&fill, t, row, row); /* touched each time */
+        assert_true(fill.bytes <= 700);
+    }
+    for (size_t i = 0; i < 4; i++) {
+        struct tide_value unsent[3] = {{id[i], 1, TIDE_VALUE_INTEGER},
+                                       {.kind = TIDE_VALUE_UNCHANGED},
+                                       {.kind = TIDE_VALUE_NULL}};
+        bool is_known = tide_archive_fill_apply(&fill, t, unsent, unsent);
+        assert_int_equal(is_known, i == 0 || i == 3);
+        assert_int_equal(unsent[1].kind, is_known ? TIDE_VALUE_TEXT : TIDE_VALUE_UNCHANGED);
+    }
+    assert_int_equal(fill.by_key.count, 2);
+    row[1].len = 10; /* too short to be kept apart */
+    row[0].ptr = id[0];
+    tide_archive_fill_note(&fill, t, row, row);
+    tide_archive_fill_forget_table(&fill, kit_relation("other"));
+    assert_int_equal(fill.by_key.count, 1);
+    tide_archive_fill_forget_table(&fill, t);
+    assert_int_equal(fill.by_key.count, 0);
+    assert_int_equal(fill.bytes, 0);
+    tide_archive_fill_done(&fill);
+}
+
 /* What is at the place */
 
 static void refused(const struct tide_sink_options *options, tide_status want, const char *says)
@@ -732,6 +856,9 @@ int main(void)
         TEST(finish_seals_all_and_completes),
         TEST(write_batch_long_records_become_stubs),
         TEST(write_batch_long_record_stops_where_asked),
+        TEST(write_batch_fills_in_what_was_not_sent),
+        TEST(write_batch_leaves_unsent_what_is_not_to_be_filled),
+        TEST(fill_forgets_the_oldest_when_it_is_full),
         TEST(open_on_a_copy_does_as_existing_says),
         TEST(open_goes_on_with_its_own_of_several),
         TEST(open_resumed_refuses_what_is_not_its_own),

@@ -73,7 +73,8 @@ static void parse_takes_every_key(void **state)
                              "  two: {place: file:e, existing: overwrite, refused: stop}\n"
                              "  three: '-'\n"
                              "  four: 'null:'\n"
-                             "  five: 'null:'\n"
+                             "  five: {place: 'archive:a.tide', seal_rows: 9, seal_bytes: 65536,"
+                             " fill_unchanged: true}\n"
                              "snapshot: {chunk_rows: 7}\n"
                              "stream: {lane_items: 3, lane_bytes: 65536}\n"
                              "limits: {record_bytes: 1024, memory_bytes: 8388608}\n"
@@ -110,6 +111,9 @@ static void parse_takes_every_key(void **state)
     expect_text(options.sinks[0].refused.rules[1].glob, "log_*");
     assert_int_equal(options.sinks[0].refused.rules[1].action, TIDE_REFUSED_DEAD_LETTER);
     assert_int_equal(options.sinks[1].refused.otherwise, TIDE_REFUSED_STOP);
+    assert_int_equal(options.sinks[4].segments.rows_max, 9);
+    assert_int_equal(options.sinks[4].segments.bytes_max, 65536);
+    assert_true(options.sinks[4].segments.fills_unchanged);
     assert_int_equal(options.sink_count, 5);
     assert_false(options.is_one_shot);
     expect_text(options.connection, "shop");
@@ -220,6 +224,13 @@ static const struct {
      "a.yaml:5:3: two sinks are called \"s\"; line 4 has the other\n"},
     {"name: a\nsource: sqlite:a\nsinks:\n  s: file:o\n  t: file:o\n",
      "a.yaml:5:6: sink t writes to the same place as sink s; give each its own\n"},
+    {"name: a\nsource: sqlite:a\nsinks:\n  s: {place: file:o, seal_rows: 5}\n",
+     "a.yaml:4:22: seal_rows is for archives (archive:PATH) alone; leave it out\n"},
+    {"name: a\nsource: sqlite:a\nsinks:\n"
+     "  s: {place: 'archive:o', seal_rows: 0, seal_bytes: 1, fill_unchanged: yes}\n",
+     "a.yaml:4:38: seal_rows takes a number from 1 to 4194304, not \"0\"\n"
+     "a.yaml:4:53: seal_bytes takes a number from 65536 to 268435456, not \"1\"\n"
+     "a.yaml:4:72: fill_unchanged takes false or true, not \"yes\"\n"},
     {"name: a\nsource: sqlite:a\nsinks:\n  s t: file:o\n",
      "a.yaml:4:3: a sink's name takes at most 63 letters, digits, \"_\", \"-\" and \".\", the "
      "first "
@@ -234,7 +245,7 @@ static const struct {
     {"name: a\nsource: sqlite:a\nsinks:\n  s: {place: file:o, existing: appendd, bytes: 1}\n",
      "a.yaml:4:32: existing takes refuse, append or overwrite, not \"appendd\"\n"
      "a.yaml:4:41: s has no key \"bytes\"; it has place, existing, when_behind, "
-     "max_record_bytes, refused\n"},
+     "max_record_bytes, refused, seal_rows, seal_bytes, fill_unchanged\n"},
     {"name: a\nsource: sqlite:a\nsinks:\n  s: {existing: append}\n",
      "a.yaml:4:6: a sink has no place; add e.g. place: file:out.ndjson\n"},
     {"name: a\nsource: ${TIDE_TEST_UNSET}\nsinks: {s: 'file:${'}\n",

@@ -29,6 +29,8 @@ void tide_archive_rows_init(struct tide_archive_rows *rows, struct tide_archive_
                                 : TIDE_ARCHIVE_RECORD_BYTES_MAX,
     };
     tide_refusals_init(&rows->refusals, options, destination);
+    rows->fills = options->segments.fills_unchanged;
+    tide_archive_fill_init(&rows->fill, TIDE_ARCHIVE_FILL_BYTES_MAX);
 }
 
 static void free_table(struct tide_archive_table *table)
@@ -44,6 +46,7 @@ void tide_archive_rows_done(struct tide_archive_rows *rows)
         free_table(rows->tables[i]);
     }
     free(rows->tables);
+    tide_archive_fill_done(&rows->fill);
     tide_map_done(&rows->by_store);
     free(rows->rows);
     tide_buf_done(&rows->bytes);
@@ -203,6 +206,53 @@ static void reason_init(struct reason *reason, const struct tide_archive_rows *r
                                                   .reason = {reason->text, (size_t)len}};
 }
 
+/* Filling in */
+
+/* The row's values, with those that were not sent as they last were. */
+static const struct tide_value *fill_in(struct tide_archive_rows *rows,
+                                        const struct tide_change *change)
+{
+    const struct tide_relation *relation = change->relation;
+    const struct tide_value *key = change->moved_from != NULL ? change->moved_from : change->key;
+    if (!rows->fills || !change->is_partial || change->values == NULL || relation->key_count == 0) {
+        return change->values;
+    }
+    tide_arena_reset(&rows->scratch);
+    struct tide_value *values =
+        tide_arena_alloc(&rows->scratch, relation->column_count, sizeof(*values));
+    memcpy(values, change->values, relation->column_count * sizeof(*values));
+    bool is_whole = tide_archive_fill_apply(&rows->fill, relation, key, values);
+    count(&rows->unfilled_total, is_whole ? 0 : 1);
+    return values;
+}
+
+/* `values` NULL: the row is gone, or too long to be known. */
+static void remember(struct tide_archive_rows *rows, const struct tide_relation *relation,
+                     const struct tide_value *key, const struct tide_value *values)
+{
+    if (!rows->fills || relation->key_count == 0) {
+        return;
+    }
+    if (values == NULL) {
+        tide_archive_fill_forget(&rows->fill, relation, key);
+    } else {
+        tide_archive_fill_note(&rows->fill, relation, key, values);
+    }
+}
+
+static void remember_change(struct tide_archive_rows *rows, const struct tide_change *change,
+                            const struct tide_value *values)
+{
+    if (rows->fills && change->op == TIDE_OP_TRUNCATE) {
+        tide_archive_fill_forget_table(&rows->fill, change->relation);
+        return;
+    }
+    remember(rows, change->relation, change->key, values); /* before what it borrows from goes */
+    if (change->moved_from != NULL) {
+        remember(rows, change->relation, change->moved_from, NULL);
+    }
+}
+
 /* Changes */
 
 static struct tide_change_row row_of_change(const struct tide_archive_rows *rows,
@@ -230,7 +280,8 @@ static tide_status add_change(struct tide_archive_rows *rows, const struct tide_
     struct tide_archive_table *table = NULL;
     struct tide_change_row row = row_of_change(rows, change);
     TIDE_TRY(find_table(rows, change->relation, &table, err));
-    size_t oversize = change->values == NULL ? 0 : measure(rows, table, change->values);
+    row.values = fill_in(rows, change);
+    size_t oversize = row.values == NULL ? 0 : measure(rows, table, row.values);
     if (TIDE_UNLIKELY(oversize > 0)) {
         struct reason reason;
         reason_init(&reason, rows, oversize);
@@ -240,6 +291,7 @@ static tide_status add_change(struct tide_archive_rows *rows, const struct tide_
         row.bytes = oversize;
     }
     add_row(rows, table, change->commit_us, &row);
+    remember_change(rows, change, row.values);
     count(&rows->change_total, 1);
     return TIDE_OK;
 }
@@ -291,6 +343,7 @@ static void add_end(struct tide_archive_rows *rows, struct tide_archive_table *t
     add_row(rows, table, part->completed_us, &row);
 }
 
+/* In the arena of the row under way. */
 static const struct tide_value *key_of(struct tide_archive_rows *rows,
                                        const struct tide_relation *relation,
                                        const struct tide_value *values)
@@ -316,6 +369,8 @@ static tide_status add_snapshot_row(struct tide_archive_rows *rows,
     row.place = (struct tide_place){
         .position = part->row_position, .index = TIDE_INDEX_AFTER_ALL, .known = true};
     row.values = values;
+    const struct tide_value *key =
+        oversize > 0 || rows->fills ? key_of(rows, part->relation, values) : NULL;
     if (TIDE_UNLIKELY(oversize > 0)) {
         struct reason reason;
         reason_init(&reason, rows, oversize);
@@ -324,9 +379,10 @@ static tide_status add_snapshot_row(struct tide_archive_rows *rows,
         row.kind = TIDE_ROW_STUB;
         row.values = NULL;
         row.bytes = oversize;
-        row.key = key_of(rows, part->relation, values);
+        row.key = key;
     }
     add_row(rows, table, part->head.at_us, &row);
+    remember(rows, part->relation, key, row.values);
     count(oversize > 0 ? &rows->stub_total : &rows->row_total, 1);
     return TIDE_OK;
 }
@@ -429,6 +485,7 @@ void tide_archive_rows_counts(const struct tide_archive_rows *rows,
         .stubs = atomic_load_explicit(&rows->stub_total, memory_order_relaxed),
         .changes = atomic_load_explicit(&rows->change_total, memory_order_relaxed),
         .bytes = atomic_load_explicit(&rows->byte_total, memory_order_relaxed),
+        .unfilled = atomic_load_explicit(&rows->unfilled_total, memory_order_relaxed),
     };
     tide_refusals_counts(&rows->refusals, ret_counts);
 }

@@ -12,6 +12,7 @@
 #include "port/progress.h"
 #include "port/refusals.h"
 #include "port/sink.h"
+#include "sink/archive/archive_fill.h"
 
 #include <stdatomic.h>
 
@@ -46,6 +47,8 @@ struct tide_archive_rows {
     uint32_t incarnation;
     size_t record_bytes_max;
     struct tide_refusals refusals;
+    bool fills; /* what was not sent */
+    struct tide_archive_fill fill;
     /* tables */
     struct tide_map by_store;
     struct tide_archive_table **tables;
@@ -67,6 +70,7 @@ struct tide_archive_rows {
     _Atomic uint64_t stub_total;
     _Atomic uint64_t change_total;
     _Atomic uint64_t byte_total;
+    _Atomic uint64_t unfilled_total;
 };
 
 /** Takes what it needs of `options`; `destination`, as a user writes it, must stay. */
