@@ -5,6 +5,7 @@ Works in build/demo; the tests run it small, in a folder of theirs.
 """
 
 import argparse
+import datetime
 import json
 import os
 import pathlib
@@ -24,7 +25,9 @@ from support import frames, process, shop  # noqa: E402  (the path is set just a
 DATABASE = pathlib.Path("shop.db")
 OUTPUT = pathlib.Path("shop.ndjson")
 DAMAGED = pathlib.Path("damaged.ndjson")
+ARCHIVE = pathlib.Path("shop.tide")
 COPY = ["copy", f"sqlite:{DATABASE}", f"file:{OUTPUT}", "--follow"]
+ARCHIVE_COPY = ["copy", f"sqlite:{DATABASE}", f"archive:{ARCHIVE}", "--follow", "--tables", "products"]
 WAIT_SECONDS = 90
 
 
@@ -215,6 +218,45 @@ def compare():
     db.close()
 
 
+def archive():
+    step("The same into an archive: a table can be had as it was at any moment since")
+    db = sqlite3.connect(DATABASE, timeout=30, isolation_level=None)
+    (number,), = db.execute("SELECT min(id) FROM products")
+    change = f"UPDATE products SET stock = stock + 1000 WHERE id = {number}"
+    show(ARCHIVE_COPY)
+    running = subprocess.Popen([process.program(), *ARCHIVE_COPY])
+    try:
+        wait_for(running, lambda: product(number), "the archive held a complete copy")
+        before = datetime.datetime.now(datetime.timezone.utc).isoformat()
+        was = product(number)
+        db.execute(change)
+        say(f"   $ sqlite3 {DATABASE} '{change}'")
+        wait_for(running, lambda: product(number) != was, "the archive held the change")
+    finally:
+        running.send_signal(signal.SIGINT)
+        running.wait(30)
+        db.close()
+    for moment in (before, None):
+        show(cat_of(moment) + [f"| grep '\"id\":{number},'"])
+        say(f"   {product(number, moment)}")
+    if product(number, before) != was or product(number) == was:
+        raise DemoFailed("the archive does not say what was")
+    run(["archive", "verify", "--full", ARCHIVE.name], 0)
+
+
+def cat_of(moment):
+    return ["archive", "cat", ARCHIVE.name, "-t", "products"] + \
+        (["--as-of", moment] if moment else [])
+
+
+def product(number, moment=None):
+    """The line of one product, as it was or is in the archive; None while there is none."""
+    result = subprocess.run([process.program(), *cat_of(moment)], capture_output=True, text=True,
+                            check=False)
+    lines = [line for line in result.stdout.splitlines() if line.startswith(f'{{"id":{number},')]
+    return lines[0] if result.returncode == 0 and lines else None
+
+
 def detach():
     step("Taking out of the database what was put there to follow it")
     run(["detach", f"sqlite:{DATABASE.name}"], 0)
@@ -240,10 +282,12 @@ def demo(folder, orders, seconds):
         resume_and_follow(writer, seconds)
     verify()
     compare()
+    archive()
     detach()
     step(f"Done in {time.monotonic() - began:.0f} seconds")
     say(f"   the database  {folder / DATABASE}")
     say(f"   its copy      {folder / OUTPUT}  (what is in it: docs/envelope.md)")
+    say(f"   its archive   {folder / ARCHIVE}  (docs/archive.md)")
 
 
 def main():

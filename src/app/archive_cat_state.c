@@ -30,10 +30,10 @@ static tide_status print_state(const struct tide_archive_state *state, enum tide
 {
     TIDE_CLEANUP(tide_row_lines_done) struct tide_row_lines lines = {0};
     TIDE_CLEANUP(tide_arena_done) struct tide_arena arena = {0};
-    const struct tide_change_schema *schema = tide_change_fold_schema(state->fold);
+    const struct tide_change_schema *schema = state->schema;
     struct tide_change_state row;
     if (schema == NULL) {
-        return TIDE_OK; /* an empty table: its columns are not known */
+        return TIDE_OK; /* an empty table */
     }
     struct tide_relation relation = tide_change_relation_of(schema, &arena);
     tide_row_lines_init(&lines, format, relation.column_count);

@@ -18,6 +18,7 @@ extern const struct tide_command tide_archive_commands[];
 int tide_archive_command_cat(int argc, char **argv);
 int tide_archive_command_compact(int argc, char **argv);
 int tide_archive_command_copy(int argc, char **argv);
+int tide_archive_command_export(int argc, char **argv);
 int tide_archive_command_info(int argc, char **argv);
 int tide_archive_command_retain(int argc, char **argv);
 int tide_archive_command_tables(int argc, char **argv);

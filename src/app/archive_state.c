@@ -1,5 +1,6 @@
 #include "app/archive_state.h"
 
+#include "archive/caller_rows.h"
 #include "base/log.h"
 
 #include <inttypes.h>
@@ -15,6 +16,27 @@ static struct tide_change_moment moment_of(const struct tide_archive_moment *as_
                   .place = {as_of->position, TIDE_INDEX_AFTER_ALL, true}},
     };
     return moment;
+}
+
+/* The newest caller row has them, where no row of the state does. */
+static tide_status find_columns(struct tide_archive *archive,
+                                const struct tide_archive_series_info *series,
+                                struct tide_archive_state *state, struct tide_error *err)
+{
+    struct tide_archive_caller_row *callers = NULL;
+    size_t count = 0;
+    state->schema = tide_change_fold_schema(state->fold);
+    if (state->schema != NULL) {
+        return TIDE_OK;
+    }
+    TIDE_TRY(tide_archive_caller_rows_in_force(archive, series->source, series->name, INT64_MAX,
+                                               INT64_MAX, &state->arena, &callers, &count, err));
+    if (count > 0) {
+        TIDE_TRY(tide_change_schema_decode(callers[count - 1].bytes, &state->arena, &state->newest,
+                                           err));
+        state->schema = &state->newest;
+    }
+    return TIDE_OK;
 }
 
 tide_status tide_archive_state_fold(struct tide_archive *archive,
@@ -33,6 +55,9 @@ tide_status tide_archive_state_fold(struct tide_archive *archive,
     if (status != TIDE_OK) {
         (void)tide_fail_context(err, "%.*s", TIDE_STR_ARG(series->name));
     }
+    if (status == TIDE_OK) {
+        return find_columns(archive, series, ret_state, err);
+    }
     return status == TIDE_INVALID ? TIDE_END : status; /* it is a sound question, answered by no */
 }
 
@@ -40,6 +65,7 @@ void tide_archive_state_done(struct tide_archive_state *state)
 {
     tide_change_fold_free(state->fold);
     tide_change_history_free(state->history);
+    tide_arena_done(&state->arena);
     *state = (struct tide_archive_state){0};
 }
 

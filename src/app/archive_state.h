@@ -7,6 +7,10 @@
 struct tide_archive_state {
     struct tide_change_history *history;
     struct tide_change_fold *fold; /* its rows come next */
+    /* Its columns; of an empty table those that it has by now. NULL: nothing tells them. */
+    const struct tide_change_schema *schema;
+    struct tide_arena arena;
+    struct tide_change_schema newest;
 };
 
 /**

@@ -9,6 +9,7 @@ const struct tide_command tide_archive_commands[] = {
     {"info", tide_archive_command_info, "say what is in an archive, and whether it is written"},
     {"tables", tide_archive_command_tables, "list its tables: rows, changes, complete copies"},
     {"cat", tide_archive_command_cat, "print a table as it was, or its changes"},
+    {"export", tide_archive_command_export, "write tables as Parquet files"},
     {"verify", tide_archive_command_verify, "check that an archive is sound"},
     {"copy", tide_archive_command_copy, "copy an archive, also one that is being written"},
     {"compact", tide_archive_command_compact, "join small segments into larger ones"},

@@ -460,6 +460,11 @@ bool tide_change_fold_next(struct tide_change_fold *fold, struct tide_change_sta
     return true;
 }
 
+void tide_change_fold_rewind(struct tide_change_fold *fold)
+{
+    fold->next = 0;
+}
+
 const struct tide_change_schema *tide_change_fold_schema(const struct tide_change_fold *fold)
 {
     return fold->has_version ? schema_of(fold) : NULL;

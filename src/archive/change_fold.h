@@ -66,6 +66,9 @@ struct tide_change_state {
  * ends the adding. Valid until the next call. */
 bool tide_change_fold_next(struct tide_change_fold *fold, struct tide_change_state *ret_row);
 
+/** Lets the rows come again from the first on. */
+void tide_change_fold_rewind(struct tide_change_fold *fold);
+
 /** The columns of the newest row that counted. NULL before the first. */
 const struct tide_change_schema *tide_change_fold_schema(const struct tide_change_fold *fold);
 

@@ -92,6 +92,11 @@ tide_status tide_change_segment_add(struct tide_change_segment *segment, int64_t
     return tide_change_writer_add(segment->writer, row, &time, 1, err);
 }
 
+size_t tide_change_segment_size(const struct tide_change_segment *segment)
+{
+    return tide_parquet_writer_size(segment->parquet);
+}
+
 tide_status tide_change_segment_finish(struct tide_change_segment *segment, struct tide_buf *buf,
                                        struct tide_error *err)
 {

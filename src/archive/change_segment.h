@@ -29,6 +29,9 @@ tide_status tide_change_segment_add_bytes(struct tide_change_segment *segment, i
 tide_status tide_change_segment_add(struct tide_change_segment *segment, int64_t time,
                                     const struct tide_change_row *row, struct tide_error *err);
 
+/** Bytes so far, as tide_parquet_writer_size has them. */
+size_t tide_change_segment_size(const struct tide_change_segment *segment);
+
 /** Appends the file to `buf`. Then the segment can only be freed. */
 tide_status tide_change_segment_finish(struct tide_change_segment *segment, struct tide_buf *buf,
                                        struct tide_error *err);

@@ -49,25 +49,35 @@ static void report(const struct check *check, const struct tide_change_seen *see
         place_text(&place, seen, &seen->row.place));
 }
 
-/* A copy that began after the newest change stands for all before it. */
-static bool is_covered(const struct chain *chain, struct tide_change_place prev)
+/* A change that was delivered again may be cut otherwise, and then names an earlier one as before
+ * it; one that names none is the first of a copy's own log of changes. */
+static const char *doubt_of(const struct chain *chain, const struct tide_change_seen *seen,
+                            bool *ret_is_harmless)
 {
-    return chain->has_begin && tide_change_place_compare(prev, chain->begin) <= 0;
+    struct tide_change_place prev = {seen->row.incarnation, seen->row.prev};
+    bool is_covered = chain->has_begin && tide_change_place_compare(prev, chain->begin) <= 0;
+    *ret_is_harmless = is_covered || !prev.place.known;
+    if (!prev.place.known) {
+        return "it is not known whether changes are missing";
+    }
+    if (tide_change_place_compare(prev, chain->newest) <= 0) {
+        return NULL;
+    }
+    return is_covered ? "changes are missing, which a later copy makes up for,"
+                      : "changes are missing";
 }
 
 static void follow(struct check *check, const struct tide_change_seen *seen)
 {
     struct chain *chain = &check->chain;
     struct tide_change_place place = {seen->row.incarnation, seen->row.place};
-    struct tide_change_place prev = {seen->row.incarnation, seen->row.prev};
     bool is_of_log = chain->is_any && chain->newest.incarnation == place.incarnation;
+    bool is_harmless = false;
+    const char *doubt = is_of_log ? doubt_of(chain, seen, &is_harmless) : NULL;
     if (chain->is_any && tide_change_place_compare(place, chain->newest) <= 0) {
         report(check, seen, false, "the order is wrong");
-    } else if (is_of_log && tide_change_place_compare(prev, chain->newest) != 0) {
-        bool is_harmless = is_covered(chain, prev);
-        report(check, seen, is_harmless,
-               is_harmless ? "changes are missing, which a later copy makes up for,"
-                           : "changes are missing");
+    } else if (doubt != NULL) {
+        report(check, seen, is_harmless, doubt);
     }
     chain->is_any = true;
     chain->newest = place;

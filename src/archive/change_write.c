@@ -1,9 +1,9 @@
 #include "archive/change_write.h"
 
+#include "archive/change_cells.h"
 #include "archive/change_label.h"
 #include "archive/change_op.h"
 #include "archive/change_position.h"
-#include "archive/change_scalar.h"
 #include "base/alloc.h"
 
 #include <stdlib.h>
@@ -12,7 +12,7 @@ struct tide_change_writer {
     const struct tide_change_plan *plan;
     struct tide_parquet_writer *parquet;
     const struct tide_position_kind *position_kind;
-    struct tide_change_scratch scratch;
+    struct tide_change_cells cells;
     struct tide_buf text;
     struct tide_buf ways; /* enum key_way of each row */
 };
@@ -30,6 +30,7 @@ struct tide_change_writer *tide_change_writer_new(const struct tide_change_plan 
     struct tide_change_writer *writer = tide_alloc(1, sizeof(*writer));
     writer->plan = plan;
     writer->parquet = parquet;
+    writer->cells = (struct tide_change_cells){.plan = plan, .parquet = parquet};
     writer->position_kind = tide_change_position_kind(plan->schema->position_kind);
     return writer;
 }
@@ -39,7 +40,7 @@ void tide_change_writer_free(struct tide_change_writer *writer)
     if (writer == NULL) {
         return;
     }
-    tide_change_scratch_done(&writer->scratch);
+    tide_change_cells_done(&writer->cells);
     tide_buf_done(&writer->text);
     tide_buf_done(&writer->ways);
     free(writer);
@@ -214,91 +215,16 @@ static void add_meta(struct tide_change_writer *writer, const struct tide_change
     add_labels(writer, TIDE_META_KEY, way == KEY_APART ? row->key : NULL, key_count);
 }
 
-static void add_scalar(struct tide_change_writer *writer, size_t at, enum tide_change_form form,
-                       const struct tide_change_scalar *scalar)
+static void add_value(struct tide_change_writer *writer, size_t i, struct tide_value value)
 {
-    struct tide_parquet_writer *parquet = writer->parquet;
-    switch (form) {
-    case TIDE_FORM_BOOL:
-        tide_parquet_add_bool(parquet, at, scalar->flag);
-        return;
-    case TIDE_FORM_DATE:
-        tide_parquet_add_i32(parquet, at, scalar->i32);
-        return;
-    case TIDE_FORM_I64:
-    case TIDE_FORM_TIME:
-    case TIDE_FORM_TIMESTAMP:
-    case TIDE_FORM_TIMESTAMP_UTC:
-        tide_parquet_add_i64(parquet, at, scalar->i64);
-        return;
-    case TIDE_FORM_DOUBLE:
-    case TIDE_FORM_DOUBLE_PG:
-    case TIDE_FORM_FLOAT_PG:
-        tide_parquet_add_double(parquet, at, scalar->real);
-        return;
-    case TIDE_FORM_DECIMAL:
-    case TIDE_FORM_NUMBER:
-        tide_parquet_add_i128(parquet, at, scalar->i128);
-        return;
-    case TIDE_FORM_UUID:
-        tide_parquet_add_bytes(parquet, at, tide_str_of(scalar->uuid, sizeof(scalar->uuid)));
-        return;
-    case TIDE_FORM_STRING:
-    case TIDE_FORM_JSON:
-    case TIDE_FORM_BINARY:
-    default:
-        tide_parquet_add_bytes(parquet, at, scalar->bytes);
-        return;
-    }
+    tide_change_cell_add(&writer->cells, i, value, tide_change_plan_main(i),
+                         tide_change_plan_beside(i));
 }
 
 static void add_nulls(struct tide_change_writer *writer, size_t column)
 {
     tide_parquet_add_null(writer->parquet, tide_change_plan_main(column));
     tide_parquet_add_null(writer->parquet, tide_change_plan_beside(column));
-}
-
-static void add_to_string(struct tide_change_writer *writer, size_t i, uint8_t natural,
-                          struct tide_value value)
-{
-    size_t at = tide_change_plan_main(i);
-    tide_str text = tide_value_str(value);
-    if (value.kind == natural && tide_str_is_utf8(text)) {
-        tide_parquet_add_bytes(writer->parquet, at, text);
-        tide_parquet_add_null(writer->parquet, tide_change_plan_beside(i));
-        return;
-    }
-    if (value.kind > TIDE_VALUE_ABSENT) {
-        tide_buf_reset(&writer->text);
-        tide_change_label_append_text(&writer->text, value);
-        add_text(writer, at);
-    } else {
-        tide_parquet_add_null(writer->parquet, at);
-    }
-    tide_parquet_add_bytes(writer->parquet, tide_change_plan_beside(i),
-                           tide_change_label_kind(value));
-}
-
-static void add_value(struct tide_change_writer *writer, size_t i, struct tide_value value)
-{
-    const struct tide_change_column *column = &writer->plan->columns[i];
-    size_t at = tide_change_plan_main(i);
-    uint8_t silent = column->is_hidden ? TIDE_VALUE_ABSENT : TIDE_VALUE_NULL;
-    struct tide_change_scalar scalar;
-    if (value.kind == silent || value.kind == TIDE_VALUE_UNCHANGED) {
-        add_nulls(writer, i);
-    } else if (column->form == TIDE_FORM_STRING) {
-        add_to_string(writer, i, column->natural, value);
-    } else if (tide_change_scalar_of(column, writer->plan->parquet[at].precision, value,
-                                     &writer->scratch, &scalar)) {
-        add_scalar(writer, at, column->form, &scalar);
-        tide_parquet_add_null(writer->parquet, tide_change_plan_beside(i));
-    } else {
-        tide_parquet_add_null(writer->parquet, at);
-        tide_buf_reset(&writer->text);
-        tide_change_label_append(&writer->text, value);
-        add_text(writer, tide_change_plan_beside(i));
-    }
 }
 
 static void add_column(struct tide_change_writer *writer, size_t i,

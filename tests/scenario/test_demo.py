@@ -14,3 +14,4 @@ def test_demo_ends_equal(program, tmp_path):
     assert result.returncode == 0, result.stdout + result.stderr
     assert "killed with" in result.stdout and "equal: " in result.stdout
     assert result.stdout.count("   truncated ") == 1
+    assert "shop.tide: sound" in result.stdout
