@@ -250,3 +250,81 @@ void wire_make(struct wire_maker *maker, struct tide_wire_frame *ret_frame)
     }
     *ret_frame = frame;
 }
+
+/* Both ways. */
+
+void wire_outcome_done(struct wire_outcome *outcome)
+{
+    tide_buf_done(&outcome->text);
+}
+
+static void outcome_reset(struct wire_outcome *outcome)
+{
+    tide_buf_reset(&outcome->text);
+    outcome->err = (struct tide_error){0};
+}
+
+/* One that has ended says the same again. */
+void wire_read(tide_str stream, struct wire_outcome *ret_outcome)
+{
+    struct tide_wire_reader reader = tide_wire_reader_of(stream);
+    struct tide_wire_frame frame;
+    struct tide_error again = {0};
+    outcome_reset(ret_outcome);
+    do {
+        ret_outcome->status = tide_wire_reader_next(&reader, &frame, &ret_outcome->err);
+        if (ret_outcome->status == TIDE_OK) {
+            wire_print(&ret_outcome->text, &frame);
+        }
+    } while (ret_outcome->status == TIDE_OK);
+    TIDE_ASSERT(tide_wire_reader_next(&reader, &frame, &again) == ret_outcome->status);
+    TIDE_ASSERT(strcmp(again.message, ret_outcome->err.message) == 0);
+    ret_outcome->progress = reader.progress;
+}
+
+static tide_status take_frames(struct tide_wire_decoder *decoder, struct wire_outcome *outcome)
+{
+    struct tide_wire_frame frame;
+    bool is_frame = true;
+    while (is_frame) {
+        TIDE_TRY(tide_wire_decoder_next(decoder, &frame, &is_frame, &outcome->err));
+        if (is_frame) {
+            wire_print(&outcome->text, &frame);
+        }
+    }
+    return TIDE_OK;
+}
+
+void wire_push(tide_str stream, struct wire_maker *maker, size_t size_max,
+               struct wire_outcome *ret_outcome)
+{
+    TIDE_CLEANUP(tide_wire_decoder_done) struct tide_wire_decoder decoder = {0};
+    tide_status status = TIDE_OK;
+    outcome_reset(ret_outcome);
+    for (size_t at = 0; at < stream.len && status == TIDE_OK;) {
+        size_t len = 1 + wire_random(maker, size_max);
+        len = len < stream.len - at ? len : stream.len - at;
+        tide_wire_decoder_feed(&decoder, tide_str_of(stream.ptr + at, len));
+        status = take_frames(&decoder, ret_outcome);
+        at += len;
+    }
+    if (status == TIDE_OK) {
+        status = tide_wire_decoder_end(&decoder, &ret_outcome->err);
+    }
+    TIDE_ASSERT(decoder.buf.cap <= 64 + 4 * stream.len); /* memory is what came */
+    ret_outcome->status = status == TIDE_OK ? TIDE_END : status;
+    ret_outcome->progress = decoder.progress;
+}
+
+const char *wire_differ(const struct wire_outcome *a, const struct wire_outcome *b)
+{
+    if (!tide_str_equal(tide_buf_str(&a->text), tide_buf_str(&b->text))) {
+        return "the frames";
+    }
+    if (a->status != b->status || a->err.retriable != b->err.retriable ||
+        strcmp(a->err.message, b->err.message) != 0) {
+        return "the errors";
+    }
+    bool is_as_far = memcmp(&a->progress, &b->progress, sizeof(a->progress)) == 0;
+    return is_as_far ? NULL : "how far they came";
+}

@@ -268,6 +268,7 @@ static void decode_wrong_frames_are_refused(void **state)
         {ROWS "ffffffff" "00000000" ZERO ZERO "00000000", TIDE_CORRUPT, "ends within"},
         {ROWS "01000000" "01000000" "f8" ZERO ZERO "00000000", TIDE_CORRUPT, "UTF-8"},
         {ROWS "02000000" "00000000" ZERO ZERO "00000000" "01000000" "ff" ZERO ZERO "00000000", TIDE_CORRUPT, "UTF-8"},
+        {ROWS "02000000" "0100000061" ZERO ZERO "00000000" "01000000" "ff" ZERO ZERO "00000000", TIDE_CORRUPT, "UTF-8"},
         {ROWS "01000000" "00000000" ZERO ZERO "ffffffff", TIDE_CORRUPT, "ends within"},
         {SEGMENT "00000000" "ffffffffffffff7f" ZERO ZERO "00000000" "00", TIDE_OK, ""},
         {SEGMENT "00000000" "0000000000000080" ZERO ZERO "00000000" "00", TIDE_CORRUPT, "more rows than"},

@@ -19,96 +19,19 @@
 
 static const tide_str preamble = {PREAMBLE, TIDE_WIRE_PREAMBLE_SIZE};
 
-/* What came of reading a stream. */
-struct outcome {
-    struct tide_buf frames; /* as text */
-    tide_status status;     /* TIDE_END: it is whole */
-    struct tide_wire_progress progress;
-    struct tide_error err;
-};
-
-static void outcome_done(struct outcome *outcome)
-{
-    tide_buf_done(&outcome->frames);
-}
-
-static void read_slice(tide_str stream, struct outcome *outcome)
-{
-    struct tide_wire_reader reader = tide_wire_reader_of(stream);
-    struct tide_wire_frame frame;
-    tide_buf_reset(&outcome->frames);
-    outcome->err = (struct tide_error){0};
-    for (;;) {
-        outcome->status = tide_wire_reader_next(&reader, &frame, &outcome->err);
-        if (outcome->status != TIDE_OK) {
-            break;
-        }
-        wire_print(&outcome->frames, &frame);
-    }
-    outcome->progress = reader.progress;
-    struct tide_error again = {0};
-    assert_int_equal(tide_wire_reader_next(&reader, &frame, &again), outcome->status);
-    assert_string_equal(again.message, outcome->err.message);
-}
-
-static tide_status take_frames(struct tide_wire_decoder *decoder, struct outcome *outcome)
-{
-    struct tide_wire_frame frame;
-    bool is_frame = true;
-    while (is_frame) {
-        TIDE_TRY(tide_wire_decoder_next(decoder, &frame, &is_frame, &outcome->err));
-        if (is_frame) {
-            wire_print(&outcome->frames, &frame);
-        }
-    }
-    return TIDE_OK;
-}
-
-/* Feeds pieces of memory of their own, of the sizes that `maker` draws, from 1 to `size_max`. */
-static void push_pieces(struct tide_wire_decoder *decoder, tide_str stream,
-                        struct wire_maker *maker, size_t size_max, struct outcome *outcome)
-{
-    tide_status status = TIDE_OK;
-    tide_buf_reset(&outcome->frames);
-    outcome->err = (struct tide_error){0};
-    for (size_t at = 0; at < stream.len && status == TIDE_OK;) {
-        size_t size = 1 + wire_random(maker, size_max);
-        size = size < stream.len - at ? size : stream.len - at;
-        tide_str piece = bytes_exact(tide_str_of(stream.ptr + at, size));
-        tide_wire_decoder_feed(decoder, piece);
-        bytes_free(piece);
-        status = take_frames(decoder, outcome);
-        at += size;
-    }
-    if (status == TIDE_OK) {
-        status = tide_wire_decoder_end(decoder, &outcome->err);
-    }
-    outcome->status = status == TIDE_OK ? TIDE_END : status;
-    outcome->progress = decoder->progress;
-}
-
-static void expect_alike(struct outcome *a, struct outcome *b)
-{
-    assert_int_equal(a->status, b->status);
-    assert_string_equal(a->err.message, b->err.message);
-    assert_int_equal(a->err.retriable, b->err.retriable);
-    assert_string_equal(tide_buf_cstr(&a->frames), tide_buf_cstr(&b->frames));
-    assert_int_equal(a->progress.bytes, b->progress.bytes);
-    assert_int_equal(a->progress.frames, b->progress.frames);
-    assert_int_equal(a->progress.skipped, b->progress.skipped);
-}
-
 /* Reads a stream both ways; they agree, whatever it holds. */
 static void read_both(tide_str stream, struct wire_maker *maker, size_t size_max,
-                      struct outcome *outcome)
+                      struct wire_outcome *outcome)
 {
-    TIDE_CLEANUP(outcome_done) struct outcome pushed = {0};
-    TIDE_CLEANUP(tide_wire_decoder_done) struct tide_wire_decoder decoder = {0};
+    TIDE_CLEANUP(wire_outcome_done) struct wire_outcome pushed = {0};
     tide_str exact = bytes_exact(stream);
-    read_slice(exact, outcome);
-    push_pieces(&decoder, stream, maker, size_max, &pushed);
-    expect_alike(outcome, &pushed);
+    wire_read(exact, outcome);
+    wire_push(exact, maker, size_max, &pushed);
     bytes_free(exact);
+    const char *what = wire_differ(outcome, &pushed);
+    if (what != NULL) {
+        fail_msg("%s differ: %s; %s", what, outcome->err.message, pushed.err.message);
+    }
 }
 
 static struct wire_maker cutter = {.state = 4711};
@@ -170,7 +93,7 @@ static void read_beginnings_are_told_apart(void **state)
 
     /* clang-format on */
     for (size_t i = 0; i < COUNT(cases); i++) {
-        TIDE_CLEANUP(outcome_done) struct outcome outcome = {0};
+        TIDE_CLEANUP(wire_outcome_done) struct wire_outcome outcome = {0};
         read_both(cases[i].bytes, &cutter, 3, &outcome);
         if (outcome.status != cases[i].want || strstr(outcome.err.message, cases[i].says) == NULL) {
             fail_msg("case %zu: %s", i, outcome.err.message);
@@ -187,7 +110,7 @@ static void read_unknown_kinds_are_skipped_and_counted(void **state)
     static const char stream[] =
         PREAMBLE OFFSET_FRAME UNKNOWN_FRAME "\1\0\0\0\0" /* kind 0, empty */
         OFFSET_FRAME "\2\0\0\0\6x" OFFSET_FRAME "\1\0\0\0\xff";
-    TIDE_CLEANUP(outcome_done) struct outcome outcome = {0};
+    TIDE_CLEANUP(wire_outcome_done) struct wire_outcome outcome = {0};
     for (size_t size_max = 1; size_max < 40; size_max++) {
         read_both(tide_str_of(stream, sizeof(stream) - 1), &cutter, size_max, &outcome);
         assert_int_equal(outcome.status, TIDE_END);
@@ -219,7 +142,7 @@ static void read_wrong_lengths_are_refused(void **state)
     /* clang-format on */
     for (size_t i = 0; i < COUNT(cases); i++) {
         TIDE_CLEANUP(tide_buf_done) struct tide_buf stream = {0};
-        TIDE_CLEANUP(outcome_done) struct outcome outcome = {0};
+        TIDE_CLEANUP(wire_outcome_done) struct wire_outcome outcome = {0};
         tide_buf_append_str(&stream, preamble);
         tide_buf_append(&stream, OFFSET_FRAME, sizeof(OFFSET_FRAME) - 1);
         tide_buf_append_str(&stream, cases[i].bytes);
@@ -255,7 +178,7 @@ static void read_cut_anywhere_is_whole_between_frames_alone(void **state)
     struct wire_maker maker = {.state = 99};
     TIDE_CLEANUP(tide_buf_done) struct tide_buf stream = {0};
     TIDE_CLEANUP(tide_buf_done) struct tide_buf text = {0};
-    TIDE_CLEANUP(outcome_done) struct outcome outcome = {0};
+    TIDE_CLEANUP(wire_outcome_done) struct wire_outcome outcome = {0};
     make_stream(&maker, 20, 150, &stream, &text);
     for (size_t len = 0; len <= stream.len; len++) {
         read_both(tide_str_of(stream.ptr, len), &cutter, 200, &outcome);
@@ -263,9 +186,9 @@ static void read_cut_anywhere_is_whole_between_frames_alone(void **state)
         size_t border = is_begun ? border_before(tide_buf_str(&stream), len) : 0;
         assert_int_equal(outcome.status, is_begun && border == len ? TIDE_END : TIDE_CLOSED);
         assert_int_equal(outcome.progress.bytes, border);
-        assert_memory_equal(outcome.frames.ptr, text.ptr, outcome.frames.len);
+        assert_memory_equal(outcome.text.ptr, text.ptr, outcome.text.len);
     }
-    assert_int_equal(outcome.frames.len, text.len);
+    assert_int_equal(outcome.text.len, text.len);
     wire_maker_done(&maker);
 }
 
@@ -275,7 +198,7 @@ static void read_any_other_byte_gives_the_same_both_ways(void **state)
     struct wire_maker maker = {.state = 5};
     TIDE_CLEANUP(tide_buf_done) struct tide_buf stream = {0};
     TIDE_CLEANUP(tide_buf_done) struct tide_buf text = {0};
-    TIDE_CLEANUP(outcome_done) struct outcome outcome = {0};
+    TIDE_CLEANUP(wire_outcome_done) struct wire_outcome outcome = {0};
     size_t failed = 0;
     make_stream(&maker, 10, 80, &stream, &text);
     for (size_t at = 0; at < stream.len; at++) {
@@ -296,15 +219,63 @@ static void random_streams_in_random_cuts_are_what_was_sent(void **state)
     struct wire_maker maker = {.state = 20261129};
     TIDE_CLEANUP(tide_buf_done) struct tide_buf stream = {0};
     TIDE_CLEANUP(tide_buf_done) struct tide_buf text = {0};
-    TIDE_CLEANUP(outcome_done) struct outcome outcome = {0};
+    TIDE_CLEANUP(wire_outcome_done) struct wire_outcome outcome = {0};
     static const size_t sizes[] = {1, 3, 20, 300, 100000};
     for (long round = soak_rounds(200, 20000); round > 0; round--) {
         make_stream(&maker, wire_random(&maker, 30), 100000, &stream, &text);
         read_both(tide_buf_str(&stream), &cutter, sizes[round % 5], &outcome);
         assert_int_equal(outcome.status, TIDE_END);
-        assert_string_equal(tide_buf_cstr(&outcome.frames), tide_buf_cstr(&text));
+        assert_string_equal(tide_buf_cstr(&outcome.text), tide_buf_cstr(&text));
     }
     wire_maker_done(&maker);
+}
+
+/* A stream that the crate's own encoder, of dendro 0.3.4, has written: 40 frames of all kinds made
+ * at random, unknown ones between them; and what its own decoder has read of it. */
+
+static void read_golden(const char *name, struct tide_buf *ret_bytes)
+{
+    char path[512];
+    struct tide_error err = {0};
+    (void)snprintf(path, sizeof(path), "%s/golden/wire/%s", TIDE_TEST_ROOT, name);
+    if (tide_file_read(path, TIDE_MIB, ret_bytes, &err) != TIDE_OK) {
+        fail_msg("%s", err.message);
+    }
+}
+
+static void read_stream_of_the_crate_is_what_it_reads_itself(void **state)
+{
+    (void)state;
+    TIDE_CLEANUP(tide_buf_done) struct tide_buf stream = {0};
+    TIDE_CLEANUP(tide_buf_done) struct tide_buf text = {0};
+    TIDE_CLEANUP(wire_outcome_done) struct wire_outcome outcome = {0};
+    read_golden("dendro.bin", &stream);
+    read_golden("dendro.txt", &text);
+    read_both(tide_buf_str(&stream), &cutter, 100, &outcome);
+    assert_int_equal(outcome.status, TIDE_END);
+    assert_int_equal(outcome.progress.frames, 40);
+    assert_true(outcome.progress.skipped > 5);
+    assert_string_equal(tide_buf_cstr(&outcome.text), tide_buf_cstr(&text));
+}
+
+/* What we write of the frames that were read is what the crate has written, without the frames that
+ * nobody knows. */
+static void encode_frames_of_the_crate_are_its_bytes(void **state)
+{
+    (void)state;
+    TIDE_CLEANUP(tide_buf_done) struct tide_buf stream = {0};
+    TIDE_CLEANUP(tide_buf_done) struct tide_buf again = {0};
+    struct tide_wire_frame frame;
+    struct tide_error err = {0};
+    read_golden("dendro.bin", &stream);
+    struct tide_wire_reader reader = tide_wire_reader_of(tide_buf_str(&stream));
+    while (tide_wire_reader_next(&reader, &frame, &err) == TIDE_OK) {
+        size_t start = again.len;
+        assert_int_equal(tide_wire_encode(&frame, &again, &err), TIDE_OK);
+        size_t size = again.len - start;
+        assert_memory_equal(again.ptr + start, stream.ptr + reader.pos - size, size);
+    }
+    assert_int_equal(again.len + TIDE_WIRE_PREAMBLE_SIZE + 9 * reader.progress.skipped, stream.len);
 }
 
 /* The push decoder. */
@@ -422,6 +393,8 @@ int main(void)
         cmocka_unit_test(read_cut_anywhere_is_whole_between_frames_alone),
         cmocka_unit_test(read_any_other_byte_gives_the_same_both_ways),
         cmocka_unit_test(random_streams_in_random_cuts_are_what_was_sent),
+        cmocka_unit_test(read_stream_of_the_crate_is_what_it_reads_itself),
+        cmocka_unit_test(encode_frames_of_the_crate_are_its_bytes),
         cmocka_unit_test(decoder_error_stays_and_reset_forgets_it),
         cmocka_unit_test(decoder_reads_into_its_room_without_a_copy),
         cmocka_unit_test(decoder_memory_is_what_came),

@@ -61,8 +61,9 @@ tide_status tide_wire_reader_next(struct tide_wire_reader *reader,
  *     buf:  | taken | bytes that came and were not taken | room |
  *                  pos                                  len    cap
  *
- * Memory grows with the bytes that come, at most to one frame and what came with its end: a length
- * reserves nothing. So take frames until there is none before more is fed.
+ * Memory doubles with the bytes that come: a length reserves nothing, so it is twice what one frame
+ * and the bytes that came with its end have, at most. Take frames until there is none before more
+ * is fed. The memory is kept for the frames to come, until the end.
  */
 struct tide_wire_decoder {
     struct tide_buf buf;

@@ -226,8 +226,9 @@ tide_status tide_wire_encode(const struct tide_wire_frame *frame, struct tide_bu
     size_t body = 1 + sizeof(uint32_t) + fields_size(frame);
     if (body > TIDE_WIRE_FRAME_BYTES_MAX) {
         return tide_fail(err, TIDE_INVALID,
-                         "a %s frame of %zu bytes cannot be replicated: the limit is %zu bytes",
-                         tide_wire_kind_name(frame->kind), body, TIDE_WIRE_FRAME_BYTES_MAX);
+                         "a %s frame of %zu bytes cannot be replicated: the limit is %zu bytes%s",
+                         tide_wire_kind_name(frame->kind), body, TIDE_WIRE_FRAME_BYTES_MAX,
+                         frame->kind == TIDE_WIRE_SEGMENT ? "; seal and join less at a time" : "");
     }
     const char *wrong = wrong_frame(frame);
     if (wrong != NULL) {
