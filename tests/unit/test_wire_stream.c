@@ -3,6 +3,7 @@
 #include "base/fsio.h"
 #include "base/limits.h"
 #include "bytes_kit.h"
+#include "format/wire/order.h"
 #include "format/wire/stream.h"
 #include "soak.h"
 #include "wire_kit.h"
@@ -230,52 +231,87 @@ static void random_streams_in_random_cuts_are_what_was_sent(void **state)
     wire_maker_done(&maker);
 }
 
-/* A stream that the crate's own encoder, of dendro 0.3.4, has written: 40 frames of all kinds made
- * at random, unknown ones between them; and what its own decoder has read of it. */
+/* Streams that the crate itself has written, and what it has read of them (dendro_frames.rs):
+ * frames of all kinds made at random, unknown ones between them; and an archive of its own. */
 
-static void read_golden(const char *name, struct tide_buf *ret_bytes)
+static void read_golden(const char *name, const char *ending, struct tide_buf *ret_bytes)
 {
     char path[512];
     struct tide_error err = {0};
-    (void)snprintf(path, sizeof(path), "%s/golden/wire/%s", TIDE_TEST_ROOT, name);
+    (void)snprintf(path, sizeof(path), "%s/golden/wire/%s%s", TIDE_TEST_ROOT, name, ending);
     if (tide_file_read(path, TIDE_MIB, ret_bytes, &err) != TIDE_OK) {
         fail_msg("%s", err.message);
     }
 }
 
-static void read_stream_of_the_crate_is_what_it_reads_itself(void **state)
+static const struct {
+    const char *name;
+    uint64_t frames;
+    uint64_t skipped;
+} golden[] = {{"dendro", 40, 6}, {"published", 8, 0}};
+
+static void read_streams_of_the_crate_are_what_it_reads_itself(void **state)
 {
     (void)state;
-    TIDE_CLEANUP(tide_buf_done) struct tide_buf stream = {0};
-    TIDE_CLEANUP(tide_buf_done) struct tide_buf text = {0};
-    TIDE_CLEANUP(wire_outcome_done) struct wire_outcome outcome = {0};
-    read_golden("dendro.bin", &stream);
-    read_golden("dendro.txt", &text);
-    read_both(tide_buf_str(&stream), &cutter, 100, &outcome);
-    assert_int_equal(outcome.status, TIDE_END);
-    assert_int_equal(outcome.progress.frames, 40);
-    assert_true(outcome.progress.skipped > 5);
-    assert_string_equal(tide_buf_cstr(&outcome.text), tide_buf_cstr(&text));
+    for (size_t i = 0; i < COUNT(golden); i++) {
+        TIDE_CLEANUP(tide_buf_done) struct tide_buf stream = {0};
+        TIDE_CLEANUP(tide_buf_done) struct tide_buf text = {0};
+        TIDE_CLEANUP(wire_outcome_done) struct wire_outcome outcome = {0};
+        read_golden(golden[i].name, ".bin", &stream);
+        read_golden(golden[i].name, ".txt", &text);
+        read_both(tide_buf_str(&stream), &cutter, 100, &outcome);
+        assert_int_equal(outcome.status, TIDE_END);
+        assert_int_equal(outcome.progress.frames, golden[i].frames);
+        assert_int_equal(outcome.progress.skipped, golden[i].skipped);
+        assert_string_equal(tide_buf_cstr(&outcome.text), tide_buf_cstr(&text));
+    }
 }
 
 /* What we write of the frames that were read is what the crate has written, without the frames that
- * nobody knows. */
+ * nobody knows: those have 9 bytes each. */
 static void encode_frames_of_the_crate_are_its_bytes(void **state)
 {
     (void)state;
+    for (size_t i = 0; i < COUNT(golden); i++) {
+        TIDE_CLEANUP(tide_buf_done) struct tide_buf stream = {0};
+        TIDE_CLEANUP(tide_buf_done) struct tide_buf again = {0};
+        struct tide_wire_frame frame;
+        struct tide_error err = {0};
+        read_golden(golden[i].name, ".bin", &stream);
+        struct tide_wire_reader reader = tide_wire_reader_of(tide_buf_str(&stream));
+        tide_wire_preamble_append(&again);
+        while (tide_wire_reader_next(&reader, &frame, &err) == TIDE_OK) {
+            size_t start = again.len;
+            assert_int_equal(tide_wire_encode(&frame, &again, &err), TIDE_OK);
+            size_t size = again.len - start;
+            assert_memory_equal(again.ptr + start, stream.ptr + reader.pos - size, size);
+        }
+        assert_int_equal(again.len + 9 * reader.progress.skipped, stream.len);
+    }
+}
+
+/* The crate's publisher keeps the order that is asked for, and its states are ours. */
+static void order_of_the_crates_publisher_is_right(void **state)
+{
+    (void)state;
     TIDE_CLEANUP(tide_buf_done) struct tide_buf stream = {0};
-    TIDE_CLEANUP(tide_buf_done) struct tide_buf again = {0};
+    TIDE_CLEANUP(tide_wire_order_done) struct tide_wire_order order = {0};
+    struct tide_wire_verdict verdict = {0};
+    struct tide_wire_state hash = {0};
     struct tide_wire_frame frame;
     struct tide_error err = {0};
-    read_golden("dendro.bin", &stream);
+    read_golden("published", ".bin", &stream);
     struct tide_wire_reader reader = tide_wire_reader_of(tide_buf_str(&stream));
     while (tide_wire_reader_next(&reader, &frame, &err) == TIDE_OK) {
-        size_t start = again.len;
-        assert_int_equal(tide_wire_encode(&frame, &again, &err), TIDE_OK);
-        size_t size = again.len - start;
-        assert_memory_equal(again.ptr + start, stream.ptr + reader.pos - size, size);
+        assert_int_equal(tide_wire_order_take(&order, &frame, &verdict, &err), TIDE_OK);
+        assert_false(verdict.is_gap || verdict.is_unmatched);
+        if (frame.kind == TIDE_WIRE_INDEX) {
+            hash = tide_wire_state_fold(hash, frame.index.ts, frame.index.bytes);
+            assert_true(tide_wire_state_equal(hash, frame.index.state));
+        }
     }
-    assert_int_equal(again.len + TIDE_WIRE_PREAMBLE_SIZE + 9 * reader.progress.skipped, stream.len);
+    assert_int_equal(order.count, 1);
+    assert_false(tide_wire_state_is_none(hash));
 }
 
 /* The push decoder. */
@@ -393,8 +429,9 @@ int main(void)
         cmocka_unit_test(read_cut_anywhere_is_whole_between_frames_alone),
         cmocka_unit_test(read_any_other_byte_gives_the_same_both_ways),
         cmocka_unit_test(random_streams_in_random_cuts_are_what_was_sent),
-        cmocka_unit_test(read_stream_of_the_crate_is_what_it_reads_itself),
+        cmocka_unit_test(read_streams_of_the_crate_are_what_it_reads_itself),
         cmocka_unit_test(encode_frames_of_the_crate_are_its_bytes),
+        cmocka_unit_test(order_of_the_crates_publisher_is_right),
         cmocka_unit_test(decoder_error_stays_and_reset_forgets_it),
         cmocka_unit_test(decoder_reads_into_its_room_without_a_copy),
         cmocka_unit_test(decoder_memory_is_what_came),

@@ -95,7 +95,8 @@ static inline bool tide_wire_kind_is_known(unsigned kind)
 const char *tide_wire_kind_name(unsigned kind);
 
 /**
- * Appends one frame, its length included. On failure `out` is as it was, and has not grown.
+ * Appends one frame, its length included; no slice of it may lie in `out`. On failure `out` is as
+ * it was, and has not grown.
  * Errors: TIDE_INVALID the frame would be larger than TIDE_WIRE_FRAME_BYTES_MAX, a text is not
  *         UTF-8, keys of a map do not rise, a segment has less than no rows, or encoded pairs or
  *         rows are not what they should be.
