@@ -5,11 +5,9 @@
  */
 #pragma once
 
+#include "app/archive_arguments.h"
 #include "app/commands.h"
 #include "archive/container.h"
-
-#include <argp.h>
-#include <stdbool.h>
 
 /* Every command in the order --help lists them; the last one has a NULL name. */
 extern const struct tide_command tide_archive_commands[];
@@ -24,13 +22,6 @@ int tide_archive_command_retain(int argc, char **argv);
 int tide_archive_command_tables(int argc, char **argv);
 int tide_archive_command_verify(int argc, char **argv);
 
-/** The path of an archive as users write it: behind "archive:", or all of it. */
-const char *tide_archive_path(const char *place);
-
-/** Opens for reading the archive that a user has named. */
-tide_status tide_archive_open_place(const char *place, struct tide_archive **ret_archive,
-                                    struct tide_error *err);
-
-/** Opens it alone, for `what` ("compact"); in use: a message that says so. */
-tide_status tide_archive_edit_place(const char *place, const char *what,
+/** Opens an archive alone, for `what` ("compact"); in use: a message that says so. */
+tide_status tide_archive_open_alone(const char *path, const char *what,
                                     struct tide_archive **ret_archive, struct tide_error *err);

@@ -1,6 +1,7 @@
 #include "app/archive_moment.h"
 
 #include "app/time_argument.h"
+#include "base/clock.h"
 
 static bool parse_position(tide_str text, struct tide_archive_moment *moment)
 {
@@ -36,6 +37,14 @@ bool tide_archive_moment_parse(const char *text, int64_t now_us,
     }
     *ret_moment = moment;
     return true;
+}
+
+void tide_archive_moment_take(struct tide_archive_moment *moment, const char *option,
+                              const char *arg, struct argp_state *state)
+{
+    if (!tide_archive_moment_parse(arg, tide_clock_utc_us(), moment)) {
+        argp_error(state, "%s wants " TIDE_ARCHIVE_MOMENT_HELP ", not \"%s\"", option, arg);
+    }
 }
 
 tide_status tide_archive_moment_check(const struct tide_archive_moment *moment, tide_str kind,

@@ -4,6 +4,7 @@
 #include "archive/change_row.h"
 #include "base/str.h"
 
+#include <argp.h>
 #include <stdbool.h>
 
 #define TIDE_ARCHIVE_MOMENT_HELP                                                                   \
@@ -24,6 +25,10 @@ struct tide_archive_moment {
 /** False when the text is none. */
 bool tide_archive_moment_parse(const char *text, int64_t now_us,
                                struct tide_archive_moment *ret_moment);
+
+/** Takes the argument of an option; what is no moment ends the program. */
+void tide_archive_moment_take(struct tide_archive_moment *moment, const char *option,
+                              const char *arg, struct argp_state *state);
 
 /** TIDE_INVALID when it is a position of another kind than that of the table's source. */
 tide_status tide_archive_moment_check(const struct tide_archive_moment *moment, tide_str kind,

@@ -6,23 +6,6 @@
 
 #define NAMES_SHOWN 8
 
-bool tide_archive_choice_parse(struct tide_archive_choice *choice, int key, const char *arg,
-                               struct argp_state *state)
-{
-    if (key == TIDE_ARCHIVE_OPTION_TABLE) {
-        choice->table = arg;
-        return true;
-    }
-    if (key == TIDE_ARCHIVE_OPTION_SOURCE) {
-        choice->has_source = true;
-        if (!tide_str_to_i64(tide_str_from(arg), &choice->source)) {
-            argp_error(state, "--source wants the number of a source, as info shows them");
-        }
-        return true;
-    }
-    return false;
-}
-
 /* All of the name, or what is behind one of its points. */
 static bool is_named(tide_str name, tide_str wanted)
 {

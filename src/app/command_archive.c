@@ -19,23 +19,9 @@ const struct tide_command tide_archive_commands[] = {
 
 /* clang-format on */
 
-const char *tide_archive_path(const char *place)
-{
-    static const char scheme[] = "archive:";
-    size_t len = sizeof(scheme) - 1;
-    return strncmp(place, scheme, len) == 0 ? place + len : place;
-}
-
-tide_status tide_archive_open_place(const char *place, struct tide_archive **ret_archive,
-                                    struct tide_error *err)
-{
-    return tide_archive_open(tide_archive_path(place), TIDE_ARCHIVE_READ, ret_archive, err);
-}
-
-tide_status tide_archive_edit_place(const char *place, const char *what,
+tide_status tide_archive_open_alone(const char *path, const char *what,
                                     struct tide_archive **ret_archive, struct tide_error *err)
 {
-    const char *path = tide_archive_path(place);
     tide_status status = tide_archive_open(path, TIDE_ARCHIVE_EDIT, ret_archive, err);
     if (status == TIDE_TIMEOUT) {
         return tide_fail_retriable(err, TIDE_TIMEOUT,

@@ -1,12 +1,11 @@
 /* tidemark archive cat: a table as it was, or its changes. */
 #include "app/archive_cat.h"
 #include "app/archive_commands.h"
-#include "base/clock.h"
 
 #include <stdio.h>
 
 struct cat_command {
-    const char *place;
+    struct tide_archive_arguments arguments;
     struct tide_archive_cat cat;
     bool is_changes;
 };
@@ -30,19 +29,9 @@ static const struct argp_option argp_options[] = {
     {0},
 };
 
-static void take_moment(struct tide_archive_moment *moment, const char *option, const char *arg,
-                        struct argp_state *state)
-{
-    if (!tide_archive_moment_parse(arg, tide_clock_utc_us(), moment)) {
-        argp_error(state, "%s wants " TIDE_ARCHIVE_MOMENT_HELP ", not \"%s\"", option, arg);
-    }
-}
-
 static void check_arguments(const struct cat_command *command, struct argp_state *state)
 {
-    if (command->place == NULL) {
-        argp_error(state, "an ARCHIVE is missing");
-    } else if (command->is_changes && command->cat.as_of.is_given) {
+    if (command->is_changes && command->cat.as_of.is_given) {
         argp_error(state, "--as-of is for a state, --changes has --from and --to");
     } else if (!command->is_changes && (command->cat.from.is_given || command->cat.to.is_given)) {
         argp_error(state, "--from and --to go with --changes; a state has --as-of");
@@ -52,38 +41,29 @@ static void check_arguments(const struct cat_command *command, struct argp_state
 static error_t parse_option(int key, char *arg, struct argp_state *state)
 {
     struct cat_command *command = state->input;
-    if (tide_archive_choice_parse(&command->cat.choice, key, arg, state)) {
-        return 0;
-    }
     switch (key) {
     case OPTION_AS_OF:
-        take_moment(&command->cat.as_of, "--as-of", arg, state);
+        tide_archive_moment_take(&command->cat.as_of, "--as-of", arg, state);
         return 0;
     case OPTION_CHANGES:
         command->is_changes = true;
         return 0;
     case OPTION_FROM:
-        take_moment(&command->cat.from, "--from", arg, state);
+        tide_archive_moment_take(&command->cat.from, "--from", arg, state);
         return 0;
     case OPTION_TO:
-        take_moment(&command->cat.to, "--to", arg, state);
+        tide_archive_moment_take(&command->cat.to, "--to", arg, state);
         return 0;
     case OPTION_FORMAT:
         if (!tide_row_format_parse(arg, &command->cat.format)) {
             argp_error(state, "--format wants ndjson, csv or table, not \"%s\"", arg);
         }
         return 0;
-    case ARGP_KEY_ARG:
-        if (command->place != NULL) {
-            argp_error(state, "one ARCHIVE, and then \"%s\"?", arg);
-        }
-        command->place = arg;
-        return 0;
-    case ARGP_KEY_END:
+    case ARGP_KEY_SUCCESS:
         check_arguments(command, state);
         return 0;
     default:
-        return ARGP_ERR_UNKNOWN;
+        return tide_archive_arguments_take(&command->arguments, key, arg, state);
     }
 }
 
@@ -105,7 +85,7 @@ static tide_status run(const struct cat_command *command, bool *ret_is_whole,
                        struct tide_error *err)
 {
     TIDE_CLEANUP(tide_archive_close_ptr) struct tide_archive *archive = NULL;
-    TIDE_TRY(tide_archive_open_place(command->place, &archive, err));
+    TIDE_TRY(tide_archive_open(command->arguments.path, TIDE_ARCHIVE_READ, &archive, err));
     return command->is_changes ? tide_archive_cat_changes(archive, &command->cat, err)
                                : tide_archive_cat_state(archive, &command->cat, ret_is_whole, err);
 }
@@ -116,7 +96,8 @@ int tide_archive_command_cat(int argc, char **argv)
     struct tide_error err = {0};
     bool is_whole = true;
     (void)argp_parse(&argp, argc, argv, 0, NULL, &command);
-    command.cat.path = tide_archive_path(command.place);
+    command.cat.path = command.arguments.path;
+    command.cat.choice = command.arguments.choice;
     tide_status status = run(&command, &is_whole, &err);
     if (status == TIDE_CLOSED) {
         return TIDE_EXIT_FAILED; /* who left early knows */

@@ -14,8 +14,7 @@
 #define ROWS_MAX     (INT64_C(1) << 32)
 
 struct compact_command {
-    const char *place;
-    struct tide_archive_choice choice;
+    struct tide_archive_arguments arguments;
     int64_t rows;
 };
 
@@ -32,30 +31,14 @@ static const struct argp_option argp_options[] = {
 static error_t parse_option(int key, char *arg, struct argp_state *state)
 {
     struct compact_command *command = state->input;
-    if (tide_archive_choice_parse(&command->choice, key, arg, state)) {
-        return 0;
+    if (key != OPTION_ROWS) {
+        return tide_archive_arguments_take(&command->arguments, key, arg, state);
     }
-    switch (key) {
-    case OPTION_ROWS:
-        if (!tide_str_to_i64(tide_str_from(arg), &command->rows) || command->rows < 2 ||
-            command->rows > ROWS_MAX) {
-            argp_error(state, "--rows wants a number of rows within 2 and 4294967296");
-        }
-        return 0;
-    case ARGP_KEY_ARG:
-        if (command->place != NULL) {
-            argp_error(state, "one ARCHIVE, and then \"%s\"?", arg);
-        }
-        command->place = arg;
-        return 0;
-    case ARGP_KEY_END:
-        if (command->place == NULL) {
-            argp_error(state, "an ARCHIVE is missing");
-        }
-        return 0;
-    default:
-        return ARGP_ERR_UNKNOWN;
+    if (!tide_str_to_i64(tide_str_from(arg), &command->rows) || command->rows < 2 ||
+        command->rows > ROWS_MAX) {
+        argp_error(state, "--rows wants a number of rows within 2 and 4294967296");
     }
+    return 0;
 }
 
 static const struct argp argp = {
@@ -95,12 +78,12 @@ static tide_status run(const struct compact_command *command, struct tide_error 
     TIDE_CLEANUP(tide_archive_close_ptr) struct tide_archive *archive = NULL;
     TIDE_CLEANUP(tide_arena_done) struct tide_arena arena = {0};
     struct tide_archive_catalogue catalogue;
-    TIDE_TRY(tide_archive_edit_place(command->place, "compact", &archive, err));
+    TIDE_TRY(tide_archive_open_alone(command->arguments.path, "compact", &archive, err));
     TIDE_TRY(tide_archive_catalogue_read(archive, &arena, &catalogue, err));
-    TIDE_TRY(tide_archive_choice_check(&command->choice, tide_archive_path(command->place),
+    TIDE_TRY(tide_archive_choice_check(&command->arguments.choice, command->arguments.path,
                                        &catalogue, err));
     for (size_t i = 0; i < catalogue.series_count; i++) {
-        if (tide_archive_choice_has(&command->choice, &catalogue.series[i])) {
+        if (tide_archive_choice_has(&command->arguments.choice, &catalogue.series[i])) {
             TIDE_TRY(compact_series(archive, command, &catalogue.series[i], err));
         }
     }

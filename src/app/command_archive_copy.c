@@ -9,29 +9,9 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-struct copy_command {
-    const char *place;
-    const char *to;
-};
-
 static error_t parse_option(int key, char *arg, struct argp_state *state)
 {
-    struct copy_command *command = state->input;
-    switch (key) {
-    case ARGP_KEY_ARG:
-        if (command->to != NULL) {
-            argp_error(state, "too many arguments");
-        }
-        *(command->place == NULL ? &command->place : &command->to) = arg;
-        return 0;
-    case ARGP_KEY_END:
-        if (command->to == NULL) {
-            argp_error(state, "an ARCHIVE and the path of its copy are wanted");
-        }
-        return 0;
-    default:
-        return ARGP_ERR_UNKNOWN;
-    }
+    return tide_archive_arguments_take(state->input, key, arg, state);
 }
 
 static const struct argp argp = {
@@ -83,12 +63,12 @@ static tide_status publish(const char *temporary, const char *path, struct tide_
     return sync_dir_of(path, err);
 }
 
-static tide_status run(const struct copy_command *command, struct tide_error *err)
+static tide_status run(const struct tide_archive_arguments *arguments, struct tide_error *err)
 {
     TIDE_CLEANUP(tide_archive_close_ptr) struct tide_archive *archive = NULL;
     TIDE_CLEANUP(tide_buf_done) struct tide_buf temporary = {0};
-    const char *to = tide_archive_path(command->to);
-    TIDE_TRY(tide_archive_open_place(command->place, &archive, err));
+    const char *to = tide_archive_path(arguments->to);
+    TIDE_TRY(tide_archive_open(arguments->path, TIDE_ARCHIVE_READ, &archive, err));
     if (access(to, F_OK) == 0) {
         return tide_fail(err, TIDE_INVALID, "%s is there already; give another name for the copy",
                          to);
@@ -106,8 +86,8 @@ static tide_status run(const struct copy_command *command, struct tide_error *er
 
 int tide_archive_command_copy(int argc, char **argv)
 {
-    struct copy_command command = {0};
+    struct tide_archive_arguments arguments = {.to_wanted = "the path of its copy"};
     struct tide_error err = {0};
-    (void)argp_parse(&argp, argc, argv, 0, NULL, &command);
-    return tide_command_end("archive copy", run(&command, &err), &err);
+    (void)argp_parse(&argp, argc, argv, 0, NULL, &arguments);
+    return tide_command_end("archive copy", run(&arguments, &err), &err);
 }

@@ -5,7 +5,6 @@
 #include "app/progress.h"
 #include "app/safe_text.h"
 #include "archive/change_export.h"
-#include "base/clock.h"
 #include "base/fsio.h"
 #include "base/limits.h"
 #include "base/log.h"
@@ -21,9 +20,7 @@
 #define FILE_BYTES_MAX (256 * TIDE_MIB) /* a file is made in memory */
 
 struct export_command {
-    const char *place;
-    const char *dir;
-    struct tide_archive_choice choice;
+    struct tide_archive_arguments arguments;
     struct tide_archive_moment as_of;
     bool is_changes;
 };
@@ -41,41 +38,23 @@ static const struct argp_option argp_options[] = {
     {0},
 };
 
-static void check_arguments(const struct export_command *command, struct argp_state *state)
-{
-    if (command->dir == NULL) {
-        argp_error(state, "an ARCHIVE and a DIR are wanted");
-    } else if (command->is_changes && command->as_of.is_given) {
-        argp_error(state, "--as-of is for a state, not for --changes");
-    }
-}
-
 static error_t parse_option(int key, char *arg, struct argp_state *state)
 {
     struct export_command *command = state->input;
-    if (tide_archive_choice_parse(&command->choice, key, arg, state)) {
-        return 0;
-    }
     switch (key) {
     case OPTION_AS_OF:
-        if (!tide_archive_moment_parse(arg, tide_clock_utc_us(), &command->as_of)) {
-            argp_error(state, "--as-of wants " TIDE_ARCHIVE_MOMENT_HELP ", not \"%s\"", arg);
-        }
+        tide_archive_moment_take(&command->as_of, "--as-of", arg, state);
         return 0;
     case OPTION_CHANGES:
         command->is_changes = true;
         return 0;
-    case ARGP_KEY_ARG:
-        if (command->dir != NULL) {
-            argp_error(state, "too many arguments");
+    case ARGP_KEY_SUCCESS:
+        if (command->is_changes && command->as_of.is_given) {
+            argp_error(state, "--as-of is for a state, not for --changes");
         }
-        *(command->place == NULL ? &command->place : &command->dir) = arg;
-        return 0;
-    case ARGP_KEY_END:
-        check_arguments(command, state);
         return 0;
     default:
-        return ARGP_ERR_UNKNOWN;
+        return tide_archive_arguments_take(&command->arguments, key, arg, state);
     }
 }
 
@@ -172,7 +151,7 @@ static tide_status export_table(const struct export_command *command, struct tid
                                 bool *ret_is_whole, struct tide_error *err)
 {
     const struct tide_archive_series_info *series = &catalogue->series[at];
-    TIDE_CLEANUP(table_files_done) struct table_files files = {.dir = command->dir};
+    TIDE_CLEANUP(table_files_done) struct table_files files = {.dir = command->arguments.to};
     const struct tide_change_file_taker taker = {write_file, &files, FILE_BYTES_MAX};
     struct tide_change_exported exported = {0};
     name_files(catalogue, at, &files.name);
@@ -217,15 +196,15 @@ static tide_status run(const struct export_command *command, bool *ret_is_whole,
     TIDE_CLEANUP(tide_archive_close_ptr) struct tide_archive *archive = NULL;
     TIDE_CLEANUP(tide_arena_done) struct tide_arena arena = {0};
     struct tide_archive_catalogue catalogue;
-    TIDE_TRY(tide_archive_open_place(command->place, &archive, err));
+    TIDE_TRY(tide_archive_open(command->arguments.path, TIDE_ARCHIVE_READ, &archive, err));
     TIDE_TRY(tide_archive_snapshot_begin(archive, err));
     TIDE_CLEANUP(tide_archive_snapshot_end_ptr) struct tide_archive *held = archive;
     TIDE_TRY(tide_archive_catalogue_read(held, &arena, &catalogue, err));
-    TIDE_TRY(tide_archive_choice_check(&command->choice, tide_archive_path(command->place),
+    TIDE_TRY(tide_archive_choice_check(&command->arguments.choice, command->arguments.path,
                                        &catalogue, err));
-    TIDE_TRY(prepare_dir(command->dir, err));
+    TIDE_TRY(prepare_dir(command->arguments.to, err));
     for (size_t i = 0; i < catalogue.series_count; i++) {
-        if (tide_archive_choice_has(&command->choice, &catalogue.series[i])) {
+        if (tide_archive_choice_has(&command->arguments.choice, &catalogue.series[i])) {
             TIDE_TRY(export_table(command, held, &catalogue, i, ret_is_whole, err));
         }
     }
@@ -234,7 +213,7 @@ static tide_status run(const struct export_command *command, bool *ret_is_whole,
 
 int tide_archive_command_export(int argc, char **argv)
 {
-    struct export_command command = {0};
+    struct export_command command = {.arguments.to_wanted = "a DIR"};
     struct tide_error err = {0};
     bool is_whole = true;
     (void)argp_parse(&argp, argc, argv, 0, NULL, &command);

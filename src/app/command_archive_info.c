@@ -10,18 +10,16 @@
 #define WAIT_US INT64_C(20000000) /* for a heart that beats every 5 s to have stopped */
 
 struct info_command {
-    const char *place;
-    bool is_json;
+    struct tide_archive_arguments arguments;
     bool is_quick;
 };
 
 enum {
-    OPTION_JSON = 256,
-    OPTION_NO_WAIT,
+    OPTION_NO_WAIT = 256,
 };
 
 static const struct argp_option argp_options[] = {
-    {"json", OPTION_JSON, NULL, 0, "Print one line of JSON", 0},
+    TIDE_ARCHIVE_JSON_OPTION("Print one line of JSON"),
     {"no-wait", OPTION_NO_WAIT, NULL, 0,
      "Do not wait for a heartbeat: \"unknown\" where it takes one to tell", 0},
     {0},
@@ -30,27 +28,11 @@ static const struct argp_option argp_options[] = {
 static error_t parse_option(int key, char *arg, struct argp_state *state)
 {
     struct info_command *command = state->input;
-    switch (key) {
-    case OPTION_JSON:
-        command->is_json = true;
-        return 0;
-    case OPTION_NO_WAIT:
+    if (key == OPTION_NO_WAIT) {
         command->is_quick = true;
         return 0;
-    case ARGP_KEY_ARG:
-        if (command->place != NULL) {
-            argp_error(state, "too many arguments");
-        }
-        command->place = arg;
-        return 0;
-    case ARGP_KEY_END:
-        if (command->place == NULL) {
-            argp_error(state, "info wants one ARCHIVE");
-        }
-        return 0;
-    default:
-        return ARGP_ERR_UNKNOWN;
     }
+    return tide_archive_arguments_take(&command->arguments, key, arg, state);
 }
 
 static const struct argp argp = {
@@ -80,9 +62,9 @@ static tide_status run(const struct info_command *command, struct tide_error *er
     TIDE_CLEANUP(tide_arena_done) struct tide_arena arena = {0};
     TIDE_CLEANUP(tide_buf_done) struct tide_buf out = {0};
     struct tide_archive_catalogue catalogue;
-    const char *path = tide_archive_path(command->place);
+    const char *path = command->arguments.path;
     bool is_open = tide_archive_may_be_open(path);
-    TIDE_TRY(tide_archive_open_place(command->place, &archive, err));
+    TIDE_TRY(tide_archive_open(path, TIDE_ARCHIVE_READ, &archive, err));
     TIDE_TRY(tide_archive_catalogue_read(archive, &arena, &catalogue, err));
     enum tide_archive_life *lives =
         tide_arena_alloc(&arena, catalogue.source_count, sizeof(*lives));
@@ -93,7 +75,7 @@ static tide_status run(const struct info_command *command, struct tide_error *er
                                              .log_bytes = size_of(path, "-wal"),
                                              .catalogue = &catalogue,
                                              .lives = lives};
-    if (command->is_json) {
+    if (command->arguments.is_json) {
         tide_archive_print_info_json(&out, &about);
     } else {
         tide_archive_print_info(&out, &about);

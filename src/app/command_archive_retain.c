@@ -12,8 +12,7 @@
 #include <stdio.h>
 
 struct retain_command {
-    const char *place;
-    struct tide_archive_choice choice;
+    struct tide_archive_arguments arguments;
     bool has_cutoff;
     int64_t cutoff_us;
     bool is_dry;
@@ -34,9 +33,6 @@ static const struct argp_option argp_options[] = {
 static error_t parse_option(int key, char *arg, struct argp_state *state)
 {
     struct retain_command *command = state->input;
-    if (tide_archive_choice_parse(&command->choice, key, arg, state)) {
-        return 0;
-    }
     switch (key) {
     case OPTION_OLDER_THAN:
         command->has_cutoff = true;
@@ -48,19 +44,13 @@ static error_t parse_option(int key, char *arg, struct argp_state *state)
     case OPTION_DRY_RUN:
         command->is_dry = true;
         return 0;
-    case ARGP_KEY_ARG:
-        if (command->place != NULL) {
-            argp_error(state, "one ARCHIVE, and then \"%s\"?", arg);
-        }
-        command->place = arg;
-        return 0;
-    case ARGP_KEY_END:
-        if (command->place == NULL || !command->has_cutoff) {
-            argp_error(state, "an ARCHIVE and --older-than are wanted");
+    case ARGP_KEY_SUCCESS:
+        if (!command->has_cutoff) {
+            argp_error(state, "--older-than is missing");
         }
         return 0;
     default:
-        return ARGP_ERR_UNKNOWN;
+        return tide_archive_arguments_take(&command->arguments, key, arg, state);
     }
 }
 
@@ -181,13 +171,14 @@ static tide_status run(const struct retain_command *command, bool *ret_is_left,
     TIDE_CLEANUP(tide_archive_close_ptr) struct tide_archive *archive = NULL;
     TIDE_CLEANUP(tide_arena_done) struct tide_arena arena = {0};
     struct tide_archive_catalogue catalogue;
-    TIDE_TRY(command->is_dry ? tide_archive_open_place(command->place, &archive, err)
-                             : tide_archive_edit_place(command->place, "retain", &archive, err));
+    TIDE_TRY(command->is_dry
+                 ? tide_archive_open(command->arguments.path, TIDE_ARCHIVE_READ, &archive, err)
+                 : tide_archive_open_alone(command->arguments.path, "retain", &archive, err));
     TIDE_TRY(tide_archive_catalogue_read(archive, &arena, &catalogue, err));
-    TIDE_TRY(tide_archive_choice_check(&command->choice, tide_archive_path(command->place),
+    TIDE_TRY(tide_archive_choice_check(&command->arguments.choice, command->arguments.path,
                                        &catalogue, err));
     for (size_t i = 0; i < catalogue.series_count; i++) {
-        if (tide_archive_choice_has(&command->choice, &catalogue.series[i])) {
+        if (tide_archive_choice_has(&command->arguments.choice, &catalogue.series[i])) {
             TIDE_TRY(retain_series(command, archive, &catalogue.series[i], ret_is_left, err));
         }
     }

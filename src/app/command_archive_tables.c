@@ -10,46 +10,15 @@
 #include <inttypes.h>
 #include <stdio.h>
 
-struct tables_command {
-    const char *place;
-    struct tide_archive_choice choice;
-    bool is_json;
-};
-
-enum {
-    OPTION_JSON = 256,
-};
-
 static const struct argp_option argp_options[] = {
     TIDE_ARCHIVE_CHOICE_OPTIONS,
-    {"json", OPTION_JSON, NULL, 0, "Print a JSON object a table", 0},
+    TIDE_ARCHIVE_JSON_OPTION("Print a JSON object a table"),
     {0},
 };
 
 static error_t parse_option(int key, char *arg, struct argp_state *state)
 {
-    struct tables_command *command = state->input;
-    if (tide_archive_choice_parse(&command->choice, key, arg, state)) {
-        return 0;
-    }
-    switch (key) {
-    case OPTION_JSON:
-        command->is_json = true;
-        return 0;
-    case ARGP_KEY_ARG:
-        if (command->place != NULL) {
-            argp_error(state, "one ARCHIVE, and then \"%s\"?", arg);
-        }
-        command->place = arg;
-        return 0;
-    case ARGP_KEY_END:
-        if (command->place == NULL) {
-            argp_error(state, "an ARCHIVE is missing");
-        }
-        return 0;
-    default:
-        return ARGP_ERR_UNKNOWN;
-    }
+    return tide_archive_arguments_take(state->input, key, arg, state);
 }
 
 static const struct argp argp = {
@@ -137,23 +106,23 @@ static void append_json(struct tide_buf *buf, const struct tide_archive_series_i
     tide_buf_append_str(buf, TIDE_STR("}\n"));
 }
 
-static tide_status list(const struct tables_command *command, struct tide_archive *archive,
-                        struct tide_text_table *table, struct tide_buf *out, struct tide_error *err)
+static tide_status list(const struct tide_archive_arguments *arguments,
+                        struct tide_archive *archive, struct tide_text_table *table,
+                        struct tide_buf *out, struct tide_error *err)
 {
     TIDE_CLEANUP(tide_arena_done) struct tide_arena arena = {0};
     struct tide_archive_catalogue catalogue;
     TIDE_TRY(tide_archive_catalogue_read(archive, &arena, &catalogue, err));
-    if (command->choice.table != NULL || command->choice.has_source) {
-        TIDE_TRY(tide_archive_choice_check(&command->choice, tide_archive_path(command->place),
-                                           &catalogue, err));
+    if (arguments->choice.table != NULL || arguments->choice.has_source) {
+        TIDE_TRY(tide_archive_choice_check(&arguments->choice, arguments->path, &catalogue, err));
     }
     for (size_t i = 0; i < catalogue.series_count; i++) {
         struct tide_change_summary summary;
-        if (!tide_archive_choice_has(&command->choice, &catalogue.series[i])) {
+        if (!tide_archive_choice_has(&arguments->choice, &catalogue.series[i])) {
             continue;
         }
         TIDE_TRY(tide_change_series_look(archive, &catalogue.series[i], &summary, NULL, err));
-        if (command->is_json) {
+        if (arguments->is_json) {
             append_json(out, &catalogue.series[i], &summary);
         } else {
             add_line(table, &catalogue.series[i], &summary);
@@ -162,19 +131,19 @@ static tide_status list(const struct tables_command *command, struct tide_archiv
     return TIDE_OK;
 }
 
-static tide_status run(const struct tables_command *command, struct tide_error *err)
+static tide_status run(const struct tide_archive_arguments *arguments, struct tide_error *err)
 {
     TIDE_CLEANUP(tide_archive_close_ptr) struct tide_archive *archive = NULL;
     TIDE_CLEANUP(tide_buf_done) struct tide_buf out = {0};
     TIDE_CLEANUP(tide_text_table_done)
     struct tide_text_table table = {.column_count = NAME_COUNT};
-    for (size_t i = 0; i < NAME_COUNT && !command->is_json; i++) {
+    for (size_t i = 0; i < NAME_COUNT && !arguments->is_json; i++) {
         tide_text_table_add(&table, tide_str_from(names[i]));
     }
-    TIDE_TRY(tide_archive_open_place(command->place, &archive, err));
+    TIDE_TRY(tide_archive_open(arguments->path, TIDE_ARCHIVE_READ, &archive, err));
     TIDE_TRY(tide_archive_snapshot_begin(archive, err));
     TIDE_CLEANUP(tide_archive_snapshot_end_ptr) struct tide_archive *held = archive;
-    TIDE_TRY(list(command, held, &table, &out, err));
+    TIDE_TRY(list(arguments, held, &table, &out, err));
     tide_text_table_print(&table, &out);
     (void)fwrite(out.ptr, 1, out.len, stdout); /* a failure shows when the program ends */
     return TIDE_OK;
@@ -182,8 +151,8 @@ static tide_status run(const struct tables_command *command, struct tide_error *
 
 int tide_archive_command_tables(int argc, char **argv)
 {
-    struct tables_command command = {0};
+    struct tide_archive_arguments arguments = {0};
     struct tide_error err = {0};
-    (void)argp_parse(&argp, argc, argv, 0, NULL, &command);
-    return tide_command_end("archive tables", run(&command, &err), &err);
+    (void)argp_parse(&argp, argc, argv, 0, NULL, &arguments);
+    return tide_command_end("archive tables", run(&arguments, &err), &err);
 }

