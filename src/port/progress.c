@@ -94,6 +94,12 @@ static void apply_snapshot(struct tide_progress *progress, const struct tide_sna
     };
     memcpy(now.id, part->head.id, sizeof(now.id));
     size_t at = find(progress, now.id);
+    bool is_there = at < progress->snapshot_count &&
+                    progress->snapshots[at].attempt == now.attempt &&
+                    progress->snapshots[at].next_seq >= now.next_seq;
+    if (is_there && (!part->is_end || progress->snapshots[at].next_seq == TIDE_SEQ_ENDED)) {
+        return; /* it has come again */
+    }
     if (part->is_end) {
         now.next_seq = TIDE_SEQ_ENDED;
         take_out(progress, at);

@@ -24,7 +24,8 @@ struct tide_progress {
 /** Frees the array; `{0}` is no progress. */
 void tide_progress_done(struct tide_progress *progress);
 
-/** Takes in what writing `batch` (whole) brings. The place never goes back. */
+/** Takes in what writing `batch` (whole) brings. Neither the place nor an attempt of a snapshot
+ * goes back. */
 void tide_progress_apply(struct tide_progress *progress, const struct tide_batch *batch);
 
 /** Ended snapshots that are remembered. */

@@ -1,165 +1,17 @@
 #include "cmocka_prelude.h"
 
-#include "archive/caller_rows.h"
-#include "archive/catalogue.h"
-#include "archive/change_encoder.h"
-#include "archive/change_row.h"
-#include "archive/change_schema.h"
-#include "archive/scan.h"
-#include "archive/verify.h"
+#include "archive_sink_kit.h"
 #include "sink/archive/archive_fill.h"
 #include "sink/archive/archive_sink.h"
 #include "sink_kit.h"
 
-#include <fcntl.h>
-#include <sqlite3.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
-#include <sys/file.h>
 #include <sys/stat.h>
-#include <unistd.h>
 
 #define PATH "a.tide"
 
 static const struct tide_sink_ops *const ops = &tide_archive_sink_ops;
-
-/* Reading back */
-
-struct listing {
-    struct tide_buf text;
-    struct tide_arena arena;
-    struct tide_archive_caller_row *columns; /* of the series under way */
-    size_t column_count;
-    int64_t last_ts;
-};
-
-static void listing_done(struct listing *listing)
-{
-    tide_buf_done(&listing->text);
-    tide_arena_done(&listing->arena);
-}
-
-static void ok(tide_status status, const struct tide_error *err)
-{
-    if (status != TIDE_OK) {
-        fail_msg("%s", err->message);
-    }
-}
-
-static void append_place(struct tide_buf *buf, const char *lead, struct tide_place place)
-{
-    if (place.known && place.index == TIDE_INDEX_AFTER_ALL) {
-        tide_buf_printf(buf, "%s%llu", lead, (unsigned long long)place.position.lo);
-    } else if (place.known) {
-        tide_buf_printf(buf, "%s%llu.%llu", lead, (unsigned long long)place.position.lo,
-                        (unsigned long long)place.index);
-    }
-}
-
-static void append_values(struct tide_buf *buf, const char *lead, const struct tide_value *values,
-                          size_t count)
-{
-    for (size_t i = 0; values != NULL && i < count; i++) {
-        tide_str text = values[i].kind > TIDE_VALUE_ABSENT  ? tide_value_str(values[i])
-                        : values[i].kind == TIDE_VALUE_NULL ? TIDE_STR("null")
-                                                            : TIDE_STR("?");
-        tide_buf_printf(buf, "%s%.*s", i == 0 ? lead : ",", TIDE_STR_ARG(text));
-    }
-}
-
-/* "change 9.1 key 901 values 901,name 901,null" */
-static tide_status list_row(void *context, int64_t ts, tide_str bytes, struct tide_error *err)
-{
-    static const char *const kinds[] = {"change", "row", "stub", "begin", "resume", "end"};
-    struct listing *listing = context;
-    struct tide_change_schema schema;
-    struct tide_change_row row;
-    size_t at = 0;
-    assert_true(listing->last_ts < ts);
-    listing->last_ts = ts;
-    while (at + 1 < listing->column_count && listing->columns[at + 1].ts <= ts) {
-        at++;
-    }
-    assert_true(at < listing->column_count && listing->columns[at].ts <= ts);
-    ok(tide_change_schema_decode(listing->columns[at].bytes, &listing->arena, &schema, err), err);
-    TIDE_TRY(tide_change_row_decode(bytes, schema.column_count, schema.key_count, &listing->arena,
-                                    &row, err));
-    tide_buf_append_str(&listing->text, tide_str_from(kinds[row.kind]));
-    append_place(&listing->text, " at ", row.place);
-    append_place(&listing->text, " prev ", row.prev);
-    if (row.kind != TIDE_ROW_CHANGE) {
-        tide_buf_printf(&listing->text, " seq %llu", (unsigned long long)row.seq);
-    }
-    if (row.attempt > 0) {
-        tide_buf_printf(&listing->text, " attempt %u", row.attempt);
-    }
-    if (row.bytes > 0) {
-        tide_buf_printf(&listing->text, " bytes %llu", (unsigned long long)row.bytes);
-    }
-    append_values(&listing->text, " key ", row.key, schema.key_count);
-    append_values(&listing->text, " values ", row.values, schema.column_count);
-    tide_buf_append_char(&listing->text, '\n');
-    return TIDE_OK;
-}
-
-static void list_series(struct tide_archive *archive, const struct tide_archive_series_info *series,
-                        struct listing *listing)
-{
-    struct tide_error err = {0};
-    const struct tide_archive_range range = {.source = series->source,
-                                             .series = series->name,
-                                             .start_ts = INT64_MIN,
-                                             .end_ts = INT64_MAX};
-    const struct tide_archive_row_taker taker = {.take = list_row, .context = listing};
-    ok(tide_archive_caller_rows_read(archive, series->source, series->name, INT64_MIN, INT64_MAX,
-                                     &listing->arena, &listing->columns, &listing->column_count,
-                                     &err),
-       &err);
-    listing->last_ts = INT64_MIN;
-    tide_buf_printf(&listing->text, "%lld %.*s\n", (long long)series->source,
-                    TIDE_STR_ARG(series->name));
-    ok(tide_archive_rows_read(archive, &range, &tide_change_encoder, &taker, &err), &err);
-}
-
-/* All rows of all series, and that the file is sound. */
-static void list(const char *path, struct listing *listing)
-{
-    TIDE_CLEANUP(tide_archive_close_ptr) struct tide_archive *archive = NULL;
-    struct tide_archive_catalogue catalogue;
-    struct tide_archive_findings findings;
-    struct tide_error err = {0};
-    ok(tide_archive_open(path, TIDE_ARCHIVE_READ, &archive, &err), &err);
-    ok(tide_archive_verify(archive, true, &listing->arena, &findings, &err), &err);
-    assert_int_equal(findings.count, 0);
-    ok(tide_archive_catalogue_read(archive, &listing->arena, &catalogue, &err), &err);
-    for (size_t i = 0; i < catalogue.series_count; i++) {
-        list_series(archive, &catalogue.series[i], listing);
-    }
-}
-
-static void assert_rows(const char *path, const char *want)
-{
-    TIDE_CLEANUP(listing_done) struct listing listing = {0};
-    list(path, &listing);
-    assert_string_equal(tide_buf_cstr(&listing.text), want);
-}
-
-static int64_t number(const char *path, const char *sql)
-{
-    sqlite3 *db = NULL;
-    sqlite3_stmt *stmt = NULL;
-    assert_int_equal(sqlite3_open_v2(path, &db, SQLITE_OPEN_READWRITE, NULL), SQLITE_OK);
-    assert_int_equal(sqlite3_prepare_v2(db, sql, -1, &stmt, NULL), SQLITE_OK);
-    int rc = sqlite3_step(stmt);
-    int64_t value = rc == SQLITE_ROW ? sqlite3_column_int64(stmt, 0) : -1;
-    assert_true(rc == SQLITE_ROW || rc == SQLITE_DONE);
-    (void)sqlite3_finalize(stmt);
-    (void)sqlite3_close(db);
-    return value;
-}
-
-/* Writing */
 
 static struct tide_batch *rows_of(const char *table, uint64_t first, size_t count, bool is_end)
 {
@@ -297,8 +149,13 @@ static void write_batch_of_what_is_held_is_not_doubled(void **state)
     kit_flush(ops, sink);
     ops->close(sink);
     sink = open_resumed(PATH);
+    kit_write(ops, sink, rows_of("t", 0, 2, false)); /* all of it once more */
+    kit_write(ops, sink, rows_of("t", 2, 1, false));
     kit_write(ops, sink, rows_of("t", 1, 3, true));
     kit_flush(ops, sink);
+    struct tide_sink_held held;
+    ops->held(sink, &held);
+    assert_true(held.snapshot_count == 1 && held.snapshots[0].next_seq == TIDE_SEQ_ENDED);
     ops->close(sink);
     assert_rows(PATH, "1 shop.t\n"
                       "begin seq 0\n"
@@ -353,12 +210,14 @@ static void write_batch_times_rise_and_clocks_stay(void **state)
     kit_write(ops, sink, kit_changes(kit_relation("t"), 23, 1));
     kit_flush(ops, sink);
     ops->close(sink);
-    assert_int_equal(number(PATH, "SELECT MAX(ts) - MIN(ts) FROM (SELECT ts FROM wal ORDER BY ts "
-                                  "LIMIT 4)"),
+    assert_int_equal(number_of(PATH,
+                               "SELECT MAX(ts) - MIN(ts) FROM (SELECT ts FROM wal ORDER BY ts "
+                               "LIMIT 4)"),
                      3);
-    assert_int_equal(number(PATH, "SELECT ts + wall_offset FROM wal ORDER BY ts LIMIT 1 OFFSET 2"),
-                     INT64_C(1764423655567000000) + INT64_C(16000000000));
-    assert_int_equal(number(PATH, "SELECT COUNT(DISTINCT ts) FROM wal"), 7);
+    assert_int_equal(
+        number_of(PATH, "SELECT ts + wall_offset FROM wal ORDER BY ts LIMIT 1 OFFSET 2"),
+        INT64_C(1764423655567000000) + INT64_C(16000000000));
+    assert_int_equal(number_of(PATH, "SELECT COUNT(DISTINCT ts) FROM wal"), 7);
 }
 
 /* Other columns */
@@ -428,20 +287,20 @@ static void flush_seals_what_is_due_and_notes_columns_there(void **state)
         kit_flush(ops, sink);
     }
     ops->close(sink);
-    assert_true(number(PATH, "SELECT COUNT(*) FROM segments") >= 7);
-    assert_true(number(PATH, "SELECT MAX(rows) FROM segments") <= 10);
-    assert_true(number(PATH, "SELECT COUNT(*) FROM wal") < 10);
-    assert_int_equal(number(PATH, "SELECT (SELECT SUM(rows) FROM segments) + COUNT(*) FROM wal"),
+    assert_true(number_of(PATH, "SELECT COUNT(*) FROM segments") >= 7);
+    assert_true(number_of(PATH, "SELECT MAX(rows) FROM segments") <= 10);
+    assert_true(number_of(PATH, "SELECT COUNT(*) FROM wal") < 10);
+    assert_int_equal(number_of(PATH, "SELECT (SELECT SUM(rows) FROM segments) + COUNT(*) FROM wal"),
                      80);
     /* each segment and what is live begin with their columns */
-    assert_int_equal(number(PATH, "SELECT COUNT(*) FROM segments WHERE first_ts NOT IN "
-                                  "(SELECT ts FROM caller_rows)"),
+    assert_int_equal(number_of(PATH, "SELECT COUNT(*) FROM segments WHERE first_ts NOT IN "
+                                     "(SELECT ts FROM caller_rows)"),
                      0);
     assert_int_equal(
-        number(PATH, "SELECT COUNT(*) FROM (SELECT MIN(ts) AS t FROM wal HAVING COUNT(*) > 0) "
-                     "WHERE t NOT IN (SELECT ts FROM caller_rows)"),
+        number_of(PATH, "SELECT COUNT(*) FROM (SELECT MIN(ts) AS t FROM wal HAVING COUNT(*) > 0) "
+                        "WHERE t NOT IN (SELECT ts FROM caller_rows)"),
         0);
-    assert_int_equal(number(PATH, "SELECT complete FROM sources"), 0);
+    assert_int_equal(number_of(PATH, "SELECT complete FROM sources"), 0);
 }
 
 static void finish_seals_all_and_completes(void **state)
@@ -453,23 +312,24 @@ static void finish_seals_all_and_completes(void **state)
     kit_flush(ops, sink);
     ok(ops->finish(sink, &err), &err); /* a copy is under way: nothing is whole */
     ops->close(sink);
-    assert_int_equal(number(PATH, "SELECT complete FROM sources"), 0);
-    assert_int_equal(number(PATH, "SELECT COUNT(*) FROM wal"), 4);
+    assert_int_equal(number_of(PATH, "SELECT complete FROM sources"), 0);
+    assert_int_equal(number_of(PATH, "SELECT COUNT(*) FROM wal"), 4);
     sink = open_resumed(PATH);
     kit_write(ops, sink, rows_of("t", 3, 1, true));
     kit_flush(ops, sink);
     ok(ops->finish(sink, &err), &err);
     ops->close(sink);
-    assert_int_equal(number(PATH, "SELECT complete FROM sources"), 1);
-    assert_int_equal(number(PATH, "SELECT COUNT(*) FROM wal"), 0);
-    assert_int_equal(number(PATH, "SELECT SUM(rows) FROM segments"), 6);
+    assert_int_equal(number_of(PATH, "SELECT complete FROM sources"), 1);
+    assert_int_equal(number_of(PATH, "SELECT COUNT(*) FROM wal"), 0);
+    assert_int_equal(number_of(PATH, "SELECT SUM(rows) FROM segments"), 6);
     sink = open_resumed(PATH); /* gone on with, it is no longer whole */
-    assert_int_equal(number(PATH, "SELECT complete FROM sources"), 0);
+    assert_int_equal(number_of(PATH, "SELECT complete FROM sources"), 0);
     kit_write(ops, sink, kit_changes(kit_relation("t"), 9, 1));
     kit_flush(ops, sink);
     ops->close(sink);
-    assert_int_equal(number(PATH, "SELECT json_array_length(metadata ->> 'writer_sessions') FROM "
-                                  "sources"),
+    assert_int_equal(number_of(PATH,
+                               "SELECT json_array_length(metadata ->> 'writer_sessions') FROM "
+                               "sources"),
                      3);
 }
 
@@ -651,195 +511,6 @@ static void fill_forgets_the_oldest_when_it_is_full(void **state)
     tide_archive_fill_done(&fill);
 }
 
-/* What is at the place */
-
-static void refused(const struct tide_sink_options *options, tide_status want, const char *says)
-{
-    struct tide_error err = {0};
-    struct tide_sink *sink = NULL;
-    tide_status status = ops->open(options, &sink, &err);
-    if (status != want || strstr(err.message, says) == NULL) {
-        fail_msg("status %d, not %d: %s, without %s", status, want, err.message, says);
-    }
-    assert_null(sink);
-    assert_false(err.retriable);
-    assert_false(kit_exists(PATH "-lock"));
-}
-
-static void begin_with_a_copy(void)
-{
-    struct tide_sink *sink = open_new(PATH);
-    kit_write(ops, sink, kit_changes(kit_relation("t"), 9, 1));
-    kit_flush(ops, sink);
-    ops->close(sink);
-}
-
-#define ONE "change at 9.0 key 900 values 900,name 900,null\n"
-
-static void open_on_a_copy_does_as_existing_says(void **state)
-{
-    (void)state;
-    begin_with_a_copy();
-    struct tide_sink_options options = kit_options(PATH);
-    refused(&options, TIDE_INVALID, "an earlier copy of this pipeline; append to it");
-    options.pipeline = TIDE_STR("q");
-    refused(&options, TIDE_INVALID, "an earlier copy, of the pipeline \"p\"");
-    options.existing = TIDE_EXISTING_APPEND; /* the same database: its rows go on */
-    struct tide_sink *sink = kit_open(ops, &options);
-    kit_write(ops, sink, kit_changes(kit_relation("t"), 9, 1));
-    kit_flush(ops, sink);
-    ops->close(sink);
-    assert_rows(PATH, "1 shop.t\n" ONE ONE);
-    options.identity = TIDE_STR("\"another\"");
-    sink = kit_open(ops, &options);
-    kit_write(ops, sink, kit_changes(kit_relation("t"), 9, 1));
-    kit_flush(ops, sink);
-    ops->close(sink);
-    assert_rows(PATH, "1 shop.t\n" ONE ONE "2 shop.t\n" ONE);
-    options.existing = TIDE_EXISTING_OVERWRITE;
-    sink = kit_open(ops, &options);
-    ops->close(sink);
-    assert_rows(PATH, "");
-    assert_int_equal(number(PATH, "SELECT COUNT(*) FROM sources"), 1);
-    assert_false(kit_exists(PATH "-new"));
-}
-
-static void open_goes_on_with_its_own_of_several(void **state)
-{
-    (void)state;
-    struct tide_sink_held held;
-    struct tide_sink_options options = kit_options(PATH);
-    begin_with_a_copy();
-    options.pipeline = TIDE_STR("q");
-    options.identity = TIDE_STR("\"another\"");
-    options.existing = TIDE_EXISTING_APPEND;
-    struct tide_sink *sink = kit_open(ops, &options);
-    kit_write(ops, sink, kit_changes(kit_relation("t"), 30, 1));
-    kit_flush(ops, sink);
-    ops->close(sink);
-    sink = open_resumed(PATH);
-    ops->held(sink, &held);
-    assert_int_equal(held.place.position.lo, 9);
-    ops->close(sink);
-    options.is_resumed = true;
-    sink = kit_open(ops, &options);
-    ops->held(sink, &held);
-    assert_int_equal(held.place.position.lo, 30);
-    ops->close(sink);
-}
-
-static void open_resumed_refuses_what_is_not_its_own(void **state)
-{
-    (void)state;
-    struct tide_sink_options options = kit_options(PATH);
-    options.is_resumed = true;
-    refused(&options, TIDE_STALE, "a.tide is not there; bring it back");
-    kit_put(PATH, "", 0);
-    refused(&options, TIDE_STALE, "a.tide is not there; bring it back");
-    kit_put(PATH, "some text that is no archive at all", 35);
-    refused(&options, TIDE_INVALID, "a.tide is not an archive");
-    kit_remove(PATH);
-    begin_with_a_copy();
-    options.pipeline = TIDE_STR("q");
-    refused(&options, TIDE_INVALID, "a copy of the pipeline \"p\", not of \"q\"");
-    options.pipeline = TIDE_STR("p");
-    options.identity = TIDE_STR("\"another\"");
-    refused(&options, TIDE_STALE, "a copy of another source");
-    options.identity = TIDE_STR("\"s\"");
-    options.position_kind = &tide_position_lsn;
-    refused(&options, TIDE_STALE, "a copy of another source");
-    options.position_kind = &tide_position_integer;
-    (void)number(PATH, "UPDATE tidemark_held SET bytes = substr(bytes, 1, length(bytes) - 1)");
-    refused(&options, TIDE_CORRUPT, "record of what is held does not follow its layout; bring");
-    (void)number(PATH, "DELETE FROM tidemark_held");
-    refused(&options, TIDE_STALE, "a.tide has no record of what it holds; bring");
-    assert_rows(PATH, "1 shop.t\n" ONE);
-}
-
-static void open_refuses_another_encoder(void **state)
-{
-    (void)state;
-    begin_with_a_copy();
-    struct tide_sink_options options = kit_options(PATH);
-    options.is_resumed = true;
-    (void)number(PATH, "UPDATE sources SET metadata = json_set(metadata, '$.encoder', 'x-9')");
-    refused(&options, TIDE_UNSUPPORTED, "x-9");
-    options.is_resumed = false;
-    options.existing = TIDE_EXISTING_APPEND;
-    refused(&options, TIDE_UNSUPPORTED, "x-9");
-}
-
-static void open_begins_where_nothing_was_held(void **state)
-{
-    (void)state;
-    ops->close(open_new(PATH)); /* a start that was interrupted before its first flush */
-    begin_with_a_copy();
-    assert_rows(PATH, "1 shop.t\n" ONE);
-    kit_put("empty.tide", "", 0);
-    ops->close(open_new("empty.tide"));
-    assert_rows("empty.tide", "");
-}
-
-static void open_over_a_file_that_is_no_archive(void **state)
-{
-    (void)state;
-    struct tide_sink_options options = kit_options(PATH);
-    kit_put(PATH, "some text that is no archive at all", 35);
-    refused(&options, TIDE_INVALID, "not an archive");
-    options.existing = TIDE_EXISTING_APPEND;
-    refused(&options, TIDE_INVALID, "not an archive");
-    kit_assert_file(PATH, "some text that is no archive at all");
-    options.existing = TIDE_EXISTING_OVERWRITE;
-    ops->close(kit_open(ops, &options));
-    assert_rows(PATH, "");
-}
-
-/* A log that was left by a kill must not be taken for the new archive's. */
-static void overwrite_leaves_no_log_behind(void **state)
-{
-    (void)state;
-    struct tide_sink_options options = kit_options(PATH);
-    begin_with_a_copy();
-    size_t len = 0;
-    struct tide_sink *sink = open_resumed(PATH);
-    kit_write(ops, sink, kit_changes(kit_relation("t"), 10, 1));
-    kit_flush(ops, sink);
-    char *log = kit_read(PATH "-wal", &len);
-    ops->close(sink);
-    kit_put(PATH "-wal", log, len);
-    free(log);
-    options.existing = TIDE_EXISTING_OVERWRITE;
-    ops->close(kit_open(ops, &options));
-    assert_rows(PATH, "");
-}
-
-static void open_twice_is_refused_until_closed(void **state)
-{
-    (void)state;
-    struct tide_error err = {0};
-    struct tide_sink *second = NULL;
-    struct tide_sink *sink = open_new(PATH);
-    struct tide_sink_options options = kit_options("link.tide");
-    assert_int_equal(symlink(PATH, "link.tide"), 0);
-    options.is_resumed = true;
-    assert_int_equal(ops->open(&options, &second, &err), TIDE_INVALID);
-    assert_non_null(strstr(err.message, "is being written by another process"));
-    ops->close(sink);
-    second = kit_open(ops, &options);
-    ops->close(second);
-    struct stat st;
-    assert_int_equal(lstat("link.tide", &st), 0);
-    assert_true(S_ISLNK(st.st_mode));
-}
-
-static void open_with_a_lock_file_of_a_kill(void **state)
-{
-    (void)state;
-    kit_put(PATH "-lock", "", 0);
-    begin_with_a_copy();
-    assert_false(kit_exists(PATH "-lock"));
-}
-
 int main(void)
 {
 #define TEST(name) cmocka_unit_test_setup_teardown(name, kit_setup, kit_teardown)
@@ -859,15 +530,6 @@ int main(void)
         TEST(write_batch_fills_in_what_was_not_sent),
         TEST(write_batch_leaves_unsent_what_is_not_to_be_filled),
         TEST(fill_forgets_the_oldest_when_it_is_full),
-        TEST(open_on_a_copy_does_as_existing_says),
-        TEST(open_goes_on_with_its_own_of_several),
-        TEST(open_resumed_refuses_what_is_not_its_own),
-        TEST(open_refuses_another_encoder),
-        TEST(open_begins_where_nothing_was_held),
-        TEST(open_over_a_file_that_is_no_archive),
-        TEST(overwrite_leaves_no_log_behind),
-        TEST(open_twice_is_refused_until_closed),
-        TEST(open_with_a_lock_file_of_a_kill),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
