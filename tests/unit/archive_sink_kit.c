@@ -7,6 +7,8 @@
 #include "archive/change_schema.h"
 #include "archive/scan.h"
 #include "archive/verify.h"
+#include "sink/archive/archive_sink.h"
+#include "sink_kit.h"
 
 #include <sqlite3.h>
 
@@ -147,4 +149,17 @@ int64_t number_of(const char *path, const char *sql)
     (void)sqlite3_finalize(stmt);
     (void)sqlite3_close(db);
     return value;
+}
+
+struct tide_sink *open_new(const char *path)
+{
+    struct tide_sink_options options = kit_options(path);
+    return kit_open(&tide_archive_sink_ops, &options);
+}
+
+struct tide_sink *open_resumed(const char *path)
+{
+    struct tide_sink_options options = kit_options(path);
+    options.is_resumed = true;
+    return kit_open(&tide_archive_sink_ops, &options);
 }

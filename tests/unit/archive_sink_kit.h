@@ -8,6 +8,8 @@
 
 #include <stdint.h>
 
+struct tide_sink;
+
 /* Fails the test, with the message, unless a call was OK. */
 void ok(tide_status status, const struct tide_error *err);
 
@@ -22,3 +24,7 @@ void assert_rows(const char *path, const char *want);
 
 /* One number out of the file, by plain SQLite, which may change it too; -1 without a row. */
 int64_t number_of(const char *path, const char *sql);
+
+/* A fresh copy at the path, and one that goes on. */
+struct tide_sink *open_new(const char *path);
+struct tide_sink *open_resumed(const char *path);

@@ -25,19 +25,6 @@ static struct tide_batch *rows_of(const char *table, uint64_t first, size_t coun
     });
 }
 
-static struct tide_sink *open_resumed(const char *path)
-{
-    struct tide_sink_options options = kit_options(path);
-    options.is_resumed = true;
-    return kit_open(ops, &options);
-}
-
-static struct tide_sink *open_new(const char *path)
-{
-    struct tide_sink_options options = kit_options(path);
-    return kit_open(ops, &options);
-}
-
 static void write_batches_are_rows_of_their_series(void **state)
 {
     (void)state;

@@ -129,7 +129,8 @@ static void with_each_call_failing(enum faulty_vfs_fault fault, const char *what
     assert_true(calls_of_all > 50);
     for (int64_t at = 1; at <= calls_of_all; at += stride) {
         struct copy copy = {0};
-        faulty_vfs = (struct faulty_vfs){.fault = fault, .at = at, .for_ever = at / stride % 2 == 0};
+        faulty_vfs =
+            (struct faulty_vfs){.fault = fault, .at = at, .for_ever = at / stride % 2 == 0};
         run_to_the_end(&copy);
         check(what);
     }

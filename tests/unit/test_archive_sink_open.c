@@ -13,19 +13,6 @@
 
 static const struct tide_sink_ops *const ops = &tide_archive_sink_ops;
 
-static struct tide_sink *open_resumed(const char *path)
-{
-    struct tide_sink_options options = kit_options(path);
-    options.is_resumed = true;
-    return kit_open(ops, &options);
-}
-
-static struct tide_sink *open_new(const char *path)
-{
-    struct tide_sink_options options = kit_options(path);
-    return kit_open(ops, &options);
-}
-
 static void refused(const struct tide_sink_options *options, tide_status want, const char *says)
 {
     struct tide_error err = {0};
