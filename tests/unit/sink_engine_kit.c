@@ -101,6 +101,16 @@ static tide_status double_flush(struct tide_sink *sink, bool is_caught_up, struc
     return is_failing ? fail_as_scripted(script, err) : TIDE_OK;
 }
 
+static tide_status double_finish(struct tide_sink *sink, struct tide_error *err)
+{
+    struct script *script = sink->script;
+    tide_mutex_lock(&script->mutex);
+    bool is_failing = fails(&script->finish_failures);
+    tide_buf_printf(&script->log, "e%s ", is_failing ? "!" : "");
+    tide_mutex_unlock(&script->mutex);
+    return is_failing ? fail_as_scripted(script, err) : TIDE_OK;
+}
+
 static void double_counts(const struct tide_sink *sink, struct tide_sink_counts *ret_counts)
 {
     *ret_counts = (struct tide_sink_counts){.changes = sink->changes};
@@ -113,6 +123,17 @@ static const struct tide_sink_ops double_ops = {
     .held = double_held,
     .write_batch = double_write,
     .flush = double_flush,
+    .counts = double_counts,
+};
+
+const struct tide_sink_ops rig_finishing_ops = {
+    .scheme = "finishing",
+    .open = double_open,
+    .close = double_close,
+    .held = double_held,
+    .write_batch = double_write,
+    .flush = double_flush,
+    .finish = double_finish,
     .counts = double_counts,
 };
 

@@ -14,6 +14,7 @@
  *     o, r         opened, opened as resumed; "!" behind it: failed
  *     w7:2         a batch whose position.lo is 7, from change 2 on; "!" behind it: failed
  *     f1@3         flushed with the caught-up hint when the lane's floor was 3; "!": failed
+ *     e            finished (of rig_finishing_ops alone); "!" behind it: failed
  *     c            closed
  */
 struct script {
@@ -25,6 +26,7 @@ struct script {
     int write_failures;
     int write_failures_skip; /* but first so many succeed */
     int flush_failures;
+    int finish_failures;
     int64_t write_us;       /* how long a write takes */
     struct tide_place held; /* known: the sink remembers */
     struct tide_stream *stream;
@@ -42,6 +44,9 @@ struct rig {
     struct tide_sink_engine_options options;
     struct tide_waker done;
 };
+
+/* For the engine's options: as the usual ones, with a finish. */
+extern const struct tide_sink_ops rig_finishing_ops;
 
 extern struct tide_error rig_err;
 

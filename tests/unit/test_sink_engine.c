@@ -212,6 +212,47 @@ static void prepared_and_never_started_is_closed_by_free(void **state)
     rig_close(&rig);
 }
 
+static void finishing_rig(struct rig *rig)
+{
+    rig_stream(rig);
+    rig->options.ops = &rig_finishing_ops;
+    rig_engine(rig);
+    rig_publish(rig, 1);
+    tide_sink_engine_start(rig->engine);
+    rig_await_floor(rig, 1);
+}
+
+static void drained_lane_finishes_the_sink_before_it_is_closed(void **state)
+{
+    (void)state;
+    for (int failures = 0; failures < 2; failures++) {
+        struct rig rig;
+        finishing_rig(&rig);
+        rig.script.finish_failures = failures;
+        rig_close_and_join(&rig);
+        rig_expect_log(&rig, failures == 0 ? "o w1:0 f1@0 e c " : "o w1:0 f1@0 e! c ");
+        assert_int_equal(rig_status(&rig).state, TIDE_SINK_ENDED);
+        rig_close(&rig);
+    }
+}
+
+static void stopped_or_dropped_sink_is_not_finished(void **state)
+{
+    (void)state;
+    struct rig rig;
+    finishing_rig(&rig);
+    tide_sink_engine_stop(rig.engine);
+    tide_sink_engine_join(rig.engine);
+    rig_expect_log(&rig, "o w1:0 f1@0 c ");
+    rig_close(&rig);
+    finishing_rig(&rig);
+    assert_int_equal(rig.stream->ops->drop_lane(rig.stream, rig.lane, &rig_err), TIDE_OK);
+    tide_sink_engine_join(rig.engine);
+    rig_expect_log(&rig, "o w1:0 f1@0 c ");
+    assert_int_equal(rig_status(&rig).state, TIDE_SINK_ENDED);
+    rig_close(&rig);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -227,6 +268,8 @@ int main(void)
         cmocka_unit_test(close_drains_the_lane_and_ends),
         cmocka_unit_test(prepare_error_is_the_callers_and_may_be_tried_again),
         cmocka_unit_test(prepared_and_never_started_is_closed_by_free),
+        cmocka_unit_test(drained_lane_finishes_the_sink_before_it_is_closed),
+        cmocka_unit_test(stopped_or_dropped_sink_is_not_finished),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
