@@ -58,7 +58,8 @@ tide_status tide_archive_state_fold(struct tide_archive *archive,
     if (status == TIDE_OK) {
         return find_columns(archive, series, ret_state, err);
     }
-    return status == TIDE_INVALID ? TIDE_END : status; /* it is a sound question, answered by no */
+    /* Sound questions, answered by no: as of too early, of a table without a key. */
+    return status == TIDE_INVALID || status == TIDE_UNSUPPORTED ? TIDE_END : status;
 }
 
 void tide_archive_state_done(struct tide_archive_state *state)

@@ -15,8 +15,8 @@ struct tide_archive_state {
 
 /**
  * Rebuilds it. `ret_state` is empty before, and to be freed after any outcome.
- * Errors: TIDE_END there is no complete copy of that moment, `err` says from when on; TIDE_INVALID
- * a position of another kind; those of reading.
+ * Errors: TIDE_END there is no complete copy of that moment, `err` says from when on, or its rows
+ * are matched by no key; TIDE_INVALID a position of another kind; those of reading.
  */
 tide_status tide_archive_state_fold(struct tide_archive *archive,
                                     const struct tide_archive_series_info *series,

@@ -81,14 +81,16 @@ static struct tide_snapshot_part part_of(const struct tide_change_framer *framer
     return part;
 }
 
-static void append_row(const struct tide_envelope_options *options, struct tide_snapshot_part *part,
-                       const struct tide_value *values, struct tide_buf *buf)
+static void append_row(const struct tide_envelope_options *options,
+                       const struct tide_snapshot_part *part, const struct tide_value *values,
+                       struct tide_buf *buf)
 {
     TIDE_CLEANUP(tide_envelope_rows_done) struct tide_envelope_rows rows = {0};
+    struct tide_snapshot_part of_one = *part;
     size_t oversize = 0;
-    part->rows = &values;
-    part->row_count = 1;
-    tide_envelope_rows_init(&rows, options, part);
+    of_one.rows = &values;
+    of_one.row_count = 1;
+    tide_envelope_rows_init(&rows, options, &of_one);
     tide_envelope_rows_append(buf, &rows, 0, &oversize, NULL);
 }
 

@@ -8,6 +8,8 @@
 #include "archive/archive_db.h"
 #include "archive/catalogue.h"
 
+#define TEXT_SIZE 512 /* of a finding; what is longer is cut */
+
 struct verification {
     struct tide_archive *archive;
     struct tide_arena *arena;
@@ -15,10 +17,8 @@ struct verification {
 };
 
 static void add_text(struct tide_archive_findings *found, struct tide_arena *arena,
-                     bool is_harmless, const char *fmt, va_list args)
+                     bool is_harmless, const char *text)
 {
-    char text[512];
-    (void)vsnprintf(text, sizeof(text), fmt, args);
     if (found->count < TIDE_ARCHIVE_FINDINGS_MAX) {
         found->items[found->count] =
             (struct tide_archive_finding){is_harmless, tide_arena_str(arena, tide_str_from(text))};
@@ -30,10 +30,12 @@ static void add_text(struct tide_archive_findings *found, struct tide_arena *are
 void tide_archive_findings_add(struct tide_archive_findings *findings, struct tide_arena *arena,
                                bool is_harmless, const char *fmt, ...)
 {
+    char text[TEXT_SIZE];
     va_list args;
     va_start(args, fmt);
-    add_text(findings, arena, is_harmless, fmt, args);
+    (void)vsnprintf(text, sizeof(text), fmt, args);
     va_end(args);
+    add_text(findings, arena, is_harmless, text);
 }
 
 static void add(struct verification *verification, bool is_harmless, const char *fmt, ...)
@@ -41,10 +43,12 @@ static void add(struct verification *verification, bool is_harmless, const char 
 
 static void add(struct verification *verification, bool is_harmless, const char *fmt, ...)
 {
+    char text[TEXT_SIZE];
     va_list args;
     va_start(args, fmt);
-    add_text(&verification->found, verification->arena, is_harmless, fmt, args);
+    (void)vsnprintf(text, sizeof(text), fmt, args);
     va_end(args);
+    add_text(&verification->found, verification->arena, is_harmless, text);
 }
 
 /* A table of rules that no row may break: source, stream, seq, and numbers for the message. */

@@ -83,4 +83,6 @@ def test_states_are_those_after_each_commit(run, start, pg, tmp_path):
     assert '"op":"truncate"' in frames and '"unchanged":["large"]' in frames
     assert "places in PostgreSQL's log" in \
         run("archive", "cat", "p.tide", "-t", "t", "--as-of", "47").check(2).err
+    said = run("archive", "export", "p.tide", "out").check()
+    assert said.out.count(" rows in 1 file") == 2
     run("detach", pg.url())

@@ -1,0 +1,107 @@
+#include "cmocka_prelude.h"
+
+#include "app/archive_moment.h"
+#include "app/time_argument.h"
+
+#define NOW INT64_C(1795982843792000) /* 2026-11-29T20:07:23.792Z */
+
+static void age_is_a_whole_number_and_a_unit(void **state)
+{
+    (void)state;
+
+    static const struct {
+        const char *text;
+        int64_t seconds; /* -1: none */
+    } cases[] = {{"90s", 90},
+                 {"15m", 900},
+                 {"12h", 43200},
+                 {"30d", 2592000},
+                 {"2w", 1209600},
+                 {"0s", 0},
+                 {"", -1},
+                 {"s", -1},
+                 {"1", -1},
+                 {"1.5h", -1},
+                 {"-1d", -1},
+                 {"1 d", -1},
+                 {"1D", -1},
+                 {"1y", -1},
+                 {"99999999999999999999d", -1},
+                 {"9223372036855s", -1}};
+
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        int64_t age = -1;
+        bool want = cases[i].seconds >= 0;
+        assert_int_equal(tide_age_parse(tide_str_from(cases[i].text), &age), want);
+        assert_int_equal(age, want ? cases[i].seconds * 1000000 : -1);
+    }
+}
+
+static void moment_is_a_time_an_age_or_a_position(void **state)
+{
+    (void)state;
+
+    static const struct {
+        const char *text;
+        struct tide_archive_moment want;
+    } cases[] = {
+        {"2026-11-29T20:07:23.792Z", {.utc_us = NOW}},
+        {"2026-11-29 20:07:23.792", {.utc_us = NOW}},
+        {"2026-11-29T21:07:23.792+01:00", {.utc_us = NOW}},
+        {"2026-11-29 20:07", {.utc_us = NOW - 23792000}},
+        {"2026-11-29", {.utc_us = NOW - 23792000 - INT64_C(1207) * 60000000}},
+        {"90s", {.utc_us = NOW - 90000000}},
+        {"4711", {.is_position = true, .position = {0, 4711}}},
+        {"16/B374D848", {.is_position = true, .is_lsn = true, .position = {0, 0x16B374D848}}},
+        {"3:4711",
+         {.is_position = true, .has_incarnation = true, .incarnation = 3, .position = {0, 4711}}},
+        {"0:1/F",
+         {.is_position = true,
+          .is_lsn = true,
+          .has_incarnation = true,
+          .position = {0, 0x10000000F}}},
+    };
+
+    static const char *const wrong[] = {"",           "yesterday",    "-1",    "16/",
+                                        "1:",         ":1",           "1:2:3", "4294967296:1",
+                                        "2026-13-01", "2026-11-29 20"};
+    struct tide_archive_moment moment;
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        struct tide_archive_moment want = cases[i].want;
+        assert_true(tide_archive_moment_parse(cases[i].text, NOW, &moment));
+        assert_true(moment.is_given);
+        assert_int_equal(moment.utc_us, want.utc_us);
+        assert_int_equal(moment.is_position, want.is_position);
+        assert_int_equal(moment.is_lsn, want.is_lsn);
+        assert_int_equal(moment.has_incarnation, want.has_incarnation);
+        assert_int_equal(moment.incarnation, want.incarnation);
+        assert_int_equal(moment.position.lo, want.position.lo);
+    }
+    for (size_t i = 0; i < sizeof(wrong) / sizeof(wrong[0]); i++) {
+        assert_false(tide_archive_moment_parse(wrong[i], NOW, &moment));
+    }
+}
+
+static void position_must_be_of_the_kind_of_the_source(void **state)
+{
+    (void)state;
+    struct tide_archive_moment moment;
+    struct tide_error err = {0};
+    assert_true(tide_archive_moment_parse("47", NOW, &moment));
+    assert_int_equal(tide_archive_moment_check(&moment, TIDE_STR("integer"), &err), TIDE_OK);
+    assert_int_equal(tide_archive_moment_check(&moment, TIDE_STR("lsn"), &err), TIDE_INVALID);
+    assert_true(tide_archive_moment_parse("0/47", NOW, &moment));
+    assert_int_equal(tide_archive_moment_check(&moment, TIDE_STR("integer"), &err), TIDE_INVALID);
+    assert_true(tide_archive_moment_parse("1h", NOW, &moment));
+    assert_int_equal(tide_archive_moment_check(&moment, TIDE_STR("lsn"), &err), TIDE_OK);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(age_is_a_whole_number_and_a_unit),
+        cmocka_unit_test(moment_is_a_time_an_age_or_a_position),
+        cmocka_unit_test(position_must_be_of_the_kind_of_the_source),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
