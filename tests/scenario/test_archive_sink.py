@@ -242,6 +242,36 @@ def test_postgres_values_that_were_not_sent_are_filled_in(start, run, pg, tmp_pa
     pg_tables.check(pg, out)
 
 
+def test_records_that_are_too_long_are_stubs_and_dead_letters(start, run, tmp_path):
+    make_numbers(tmp_path / "a.db", rows=20)
+    execute(tmp_path / "a.db", "UPDATE t SET v = hex(randomblob(2000)) WHERE id = 7")
+    (tmp_path / "a.yaml").write_text(
+        "name: a\nsource: sqlite:a.db\nsinks:\n"
+        "  one: {place: 'archive:a.tide', max_record_bytes: 1024}\n"
+        "  two: {place: 'file:a.ndjson', max_record_bytes: 1024}\n")
+    archive, out, file = (tmp_path / name for name in ("a.tide", "out.ndjson", "a.ndjson"))
+    service = start("run", "a.yaml")
+    service.wait_until(lambda: archive.exists() and END in read_back(archive, out).read_bytes())
+    execute(tmp_path / "a.db", "UPDATE t SET v = hex(randomblob(3000)) WHERE id = 9")
+    service.wait_until(lambda: b'"oversize":' in read_back(archive, out).read_bytes())
+    service.wait_until(lambda: b'"oversize":' in file.read_bytes())
+    execute(tmp_path / "a.db", "UPDATE t SET v = 'short' WHERE id = 9")
+    service.wait_until(lambda: b"short" in read_back(archive, out).read_bytes())
+    service.wait_until(lambda: b"short" in file.read_bytes())
+    service.terminate().check()
+    said = run("dead-letters", "list", "a.yaml", "--json").check().out.splitlines()
+    letters = [json.loads(line) for line in said]
+    reasons = {"one": [], "two": []}
+    for letter in letters:
+        reasons[letter["sink"]].append(letter["reason"])
+    assert len(reasons["one"]) == 2 and sorted(reasons["one"]) == sorted(reasons["two"]), said
+    for kind in (b"oversize", b"change"):  # what both sinks have of the records is the same
+        lines = [sorted(line for line in path.read_bytes().splitlines()
+                        if line.startswith(b'{"kind":"%s"' % kind)) for path in (out, file)]
+        assert [json.loads(line) for line in lines[0]] == [json.loads(line) for line in lines[1]]
+        assert lines[0]
+
+
 # -- what is at the place
 
 def test_a_place_that_is_taken(run, start, tmp_path):
