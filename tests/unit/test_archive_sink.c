@@ -445,6 +445,49 @@ static void write_batch_fills_in_what_was_not_sent(void **state)
                       "change at 16.0 key 8 values 8,?,null\n");
 }
 
+/* Opened again, it reads what is there, sealed or live, and knows what has become of each row. */
+static void write_batch_fills_in_what_an_earlier_session_wrote(void **state)
+{
+    (void)state;
+    struct tide_error err = {0};
+    struct tide_sink_counts counts;
+    struct tide_sink *sink = open_new(PATH);
+    kit_write(ops, sink, kit_change_named(kit_relation("t"), 1, LONG_A)); /* row 100 */
+    kit_write(ops, sink, kit_change_named(kit_relation("t"), 2, LONG_A));
+    kit_write(ops, sink, partial(3, 100, 0)); /* as not sent: filled in on reading */
+    kit_flush(ops, sink);
+    ok(ops->finish(sink, &err), &err);
+    ops->close(sink);
+    sink = open_resumed(PATH);
+    kit_write(ops, sink, kit_change_named(kit_relation("t"), 4, LONG_A));
+    kit_write(ops, sink, partial(5, 7, 400));                              /* 400 is 7 now */
+    kit_write(ops, sink, kit_change_named(kit_relation("t"), 6, "short")); /* row 600 */
+    kit_flush(ops, sink);
+    ops->close(sink);
+    struct tide_sink_options options = kit_options(PATH);
+    options.is_resumed = true;
+    options.segments.fills_unchanged = true;
+    sink = kit_open(ops, &options);
+    for (uint64_t id = 100; id <= 700; id += 100) {
+        kit_write(ops, sink, partial(10 + id / 100, id == 700 ? 7 : id, 0));
+    }
+    kit_flush(ops, sink);
+    ops->counts(sink, &counts);
+    assert_int_equal(counts.unfilled, 4); /* 300, 400, 500, 600 */
+    ops->close(sink);
+    TIDE_CLEANUP(tide_buf_done) struct tide_buf text = {0};
+    list_rows(PATH, &text);
+    const char *tail = strstr(tide_buf_cstr(&text), "change at 11.0");
+    assert_non_null(tail);
+    assert_string_equal(tail, "change at 11.0 key 100 values 100," LONG_A ",null\n"
+                              "change at 12.0 key 200 values 200," LONG_A ",null\n"
+                              "change at 13.0 key 300 values 300,?,null\n"
+                              "change at 14.0 key 400 values 400,?,null\n"
+                              "change at 15.0 key 500 values 500,?,null\n"
+                              "change at 16.0 key 600 values 600,?,null\n"
+                              "change at 17.0 key 7 values 7," LONG_A ",null\n");
+}
+
 static void write_batch_leaves_unsent_what_is_not_to_be_filled(void **state)
 {
     (void)state;
@@ -515,6 +558,7 @@ int main(void)
         TEST(write_batch_long_records_become_stubs),
         TEST(write_batch_long_record_stops_where_asked),
         TEST(write_batch_fills_in_what_was_not_sent),
+        TEST(write_batch_fills_in_what_an_earlier_session_wrote),
         TEST(write_batch_leaves_unsent_what_is_not_to_be_filled),
         TEST(fill_forgets_the_oldest_when_it_is_full),
     };

@@ -3,6 +3,7 @@
 #include "base/alloc.h"
 
 #include <stdlib.h>
+#include <string.h>
 
 /* PostgreSQL keeps nothing apart that is as short as what it would put in its place, or in a row
  * that is as short. */
@@ -162,4 +163,41 @@ bool tide_archive_fill_apply(struct tide_archive_fill *fill, const struct tide_r
         is_whole = is_whole && values[i].kind != TIDE_VALUE_UNCHANGED;
     }
     return is_whole;
+}
+
+const struct tide_value *tide_archive_fill_values(struct tide_archive_fill *fill,
+                                                  const struct tide_change *change,
+                                                  struct tide_arena *arena, bool *ret_is_whole)
+{
+    const struct tide_relation *relation = change->relation;
+    const struct tide_value *key = change->moved_from != NULL ? change->moved_from : change->key;
+    *ret_is_whole = true;
+    if (!change->is_partial || change->values == NULL || relation->key_count == 0) {
+        return change->values;
+    }
+    struct tide_value *values = tide_arena_alloc(arena, relation->column_count, sizeof(*values));
+    memcpy(values, change->values, relation->column_count * sizeof(*values));
+    *ret_is_whole = tide_archive_fill_apply(fill, relation, key, values);
+    return values;
+}
+
+void tide_archive_fill_change(struct tide_archive_fill *fill, const struct tide_change *change,
+                              const struct tide_value *values)
+{
+    const struct tide_relation *relation = change->relation;
+    if (change->op == TIDE_OP_TRUNCATE) {
+        tide_archive_fill_forget_table(fill, relation);
+        return;
+    }
+    if (relation->key_count == 0) {
+        return;
+    }
+    if (values == NULL) {
+        tide_archive_fill_forget(fill, relation, change->key);
+    } else {
+        tide_archive_fill_note(fill, relation, change->key, values); /* it copies at once */
+    }
+    if (change->moved_from != NULL) {
+        tide_archive_fill_forget(fill, relation, change->moved_from);
+    }
 }

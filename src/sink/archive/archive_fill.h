@@ -5,9 +5,11 @@
  */
 #pragma once
 
+#include "base/arena.h"
 #include "base/buf.h"
 #include "base/limits.h"
 #include "base/map.h"
+#include "model/change.h"
 #include "model/relation.h"
 #include "model/value.h"
 
@@ -47,3 +49,16 @@ void tide_archive_fill_forget_table(struct tide_archive_fill *fill,
  * What is filled in is good until the next note or forget. */
 bool tide_archive_fill_apply(struct tide_archive_fill *fill, const struct tide_relation *relation,
                              const struct tide_value *key, struct tide_value *values);
+
+/**
+ * The change's values with what is unsent filled in, in `arena` where there is something to fill;
+ * NULL where it has none. What is filled in is good until the next note, forget or change.
+ */
+const struct tide_value *tide_archive_fill_values(struct tide_archive_fill *fill,
+                                                  const struct tide_change *change,
+                                                  struct tide_arena *arena, bool *ret_is_whole);
+
+/** Remembers what the change has done; `values` as they were filled in, NULL where they are not
+ * known. */
+void tide_archive_fill_change(struct tide_archive_fill *fill, const struct tide_change *change,
+                              const struct tide_value *values);

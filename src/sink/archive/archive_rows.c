@@ -5,6 +5,7 @@
 #include "base/alloc.h"
 #include "base/limits.h"
 #include "format/record.h"
+#include "sink/archive/archive_recall.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -15,13 +16,14 @@
 #define TIME_MIN_US (-(INT64_C(1) << 62) / 1000)
 #define TIME_MAX_US ((INT64_MAX - (INT64_C(1) << 60)) / 1000)
 
-void tide_archive_rows_init(struct tide_archive_rows *rows, struct tide_archive_writer *writer,
-                            int64_t source, const struct tide_sink_options *options,
-                            tide_str destination)
+void tide_archive_rows_init(struct tide_archive_rows *rows,
+                            const struct tide_archive_target *target,
+                            const struct tide_sink_options *options, tide_str destination)
 {
     *rows = (struct tide_archive_rows){
-        .writer = writer,
-        .source = source,
+        .path = target->place.path,
+        .writer = target->writer,
+        .source = target->source,
         .position_kind = options->position_kind,
         .incarnation = options->incarnation,
         .record_bytes_max = options->record_bytes_max < TIDE_ARCHIVE_RECORD_BYTES_MAX
@@ -83,6 +85,24 @@ static void use_relation(struct tide_archive_rows *rows, struct tide_archive_tab
     }
 }
 
+static tide_status open_table(struct tide_archive_rows *rows, const struct tide_relation *relation,
+                              struct tide_error *err)
+{
+    struct tide_archive_series *series = NULL;
+    TIDE_TRY(tide_archive_series_open(rows->writer, rows->source, relation->store, &series, err));
+    struct tide_archive_table *table = tide_alloc(1, sizeof(*table));
+    table->series = series;
+    rows->tables =
+        tide_realloc(rows->tables, rows->table_count + 1, sizeof(struct tide_archive_table *));
+    rows->tables[rows->table_count++] = table;
+    union tide_map_value *value = tide_map_put(&rows->by_store, relation->store, NULL);
+    value->ptr = table;
+    use_relation(rows, table, relation);
+    return rows->fills ? tide_archive_recall(rows->path, rows->source, relation,
+                                             tide_buf_str(&table->columns), &rows->fill, err)
+                       : TIDE_OK;
+}
+
 static tide_status find_table(struct tide_archive_rows *rows, const struct tide_relation *relation,
                               struct tide_archive_table **ret_table, struct tide_error *err)
 {
@@ -92,17 +112,8 @@ static tide_status find_table(struct tide_archive_rows *rows, const struct tide_
     }
     const union tide_map_value *known = tide_map_get(&rows->by_store, relation->store);
     if (known == NULL) {
-        struct tide_archive_series *series = NULL;
-        TIDE_TRY(
-            tide_archive_series_open(rows->writer, rows->source, relation->store, &series, err));
-        struct tide_archive_table *table = tide_alloc(1, sizeof(*table));
-        table->series = series;
-        rows->tables =
-            tide_realloc(rows->tables, rows->table_count + 1, sizeof(struct tide_archive_table *));
-        rows->tables[rows->table_count++] = table;
-        union tide_map_value *value = tide_map_put(&rows->by_store, relation->store, NULL);
-        value->ptr = table;
-        known = value;
+        TIDE_TRY(open_table(rows, relation, err));
+        known = tide_map_get(&rows->by_store, relation->store);
     }
     rows->last = known->ptr;
     use_relation(rows, rows->last, relation);
@@ -208,48 +219,28 @@ static void reason_init(struct reason *reason, const struct tide_archive_rows *r
 
 /* Filling in */
 
-/* The row's values, with those that were not sent as they last were. */
 static const struct tide_value *fill_in(struct tide_archive_rows *rows,
                                         const struct tide_change *change)
 {
-    const struct tide_relation *relation = change->relation;
-    const struct tide_value *key = change->moved_from != NULL ? change->moved_from : change->key;
-    if (!rows->fills || !change->is_partial || change->values == NULL || relation->key_count == 0) {
+    bool is_whole = true;
+    if (!rows->fills) {
         return change->values;
     }
     tide_arena_reset(&rows->scratch);
-    struct tide_value *values =
-        tide_arena_alloc(&rows->scratch, relation->column_count, sizeof(*values));
-    memcpy(values, change->values, relation->column_count * sizeof(*values));
-    bool is_whole = tide_archive_fill_apply(&rows->fill, relation, key, values);
+    const struct tide_value *values =
+        tide_archive_fill_values(&rows->fill, change, &rows->scratch, &is_whole);
     count(&rows->unfilled_total, is_whole ? 0 : 1);
     return values;
 }
 
-/* `values` NULL: the row is gone, or too long to be known. */
-static void remember(struct tide_archive_rows *rows, const struct tide_relation *relation,
-                     const struct tide_value *key, const struct tide_value *values)
+/* `values` NULL: the row is too long to be known. */
+static void remember_row(struct tide_archive_rows *rows, const struct tide_relation *relation,
+                         const struct tide_value *key, const struct tide_value *values)
 {
-    if (!rows->fills || relation->key_count == 0) {
-        return;
-    }
-    if (values == NULL) {
-        tide_archive_fill_forget(&rows->fill, relation, key);
-    } else {
+    if (rows->fills && key != NULL && values != NULL) {
         tide_archive_fill_note(&rows->fill, relation, key, values);
-    }
-}
-
-static void remember_change(struct tide_archive_rows *rows, const struct tide_change *change,
-                            const struct tide_value *values)
-{
-    if (rows->fills && change->op == TIDE_OP_TRUNCATE) {
-        tide_archive_fill_forget_table(&rows->fill, change->relation);
-        return;
-    }
-    remember(rows, change->relation, change->key, values); /* before what it borrows from goes */
-    if (change->moved_from != NULL) {
-        remember(rows, change->relation, change->moved_from, NULL);
+    } else if (rows->fills && key != NULL) {
+        tide_archive_fill_forget(&rows->fill, relation, key);
     }
 }
 
@@ -291,7 +282,9 @@ static tide_status add_change(struct tide_archive_rows *rows, const struct tide_
         row.bytes = oversize;
     }
     add_row(rows, table, change->commit_us, &row);
-    remember_change(rows, change, row.values);
+    if (rows->fills) {
+        tide_archive_fill_change(&rows->fill, change, row.values);
+    }
     count(&rows->change_total, 1);
     return TIDE_OK;
 }
@@ -382,7 +375,7 @@ static tide_status add_snapshot_row(struct tide_archive_rows *rows,
         row.key = key;
     }
     add_row(rows, table, part->head.at_us, &row);
-    remember(rows, part->relation, key, row.values);
+    remember_row(rows, part->relation, key, row.values);
     count(oversize > 0 ? &rows->stub_total : &rows->row_total, 1);
     return TIDE_OK;
 }

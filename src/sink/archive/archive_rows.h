@@ -13,6 +13,7 @@
 #include "port/refusals.h"
 #include "port/sink.h"
 #include "sink/archive/archive_fill.h"
+#include "sink/archive/archive_target.h"
 
 #include <stdatomic.h>
 
@@ -41,6 +42,7 @@ struct tide_archive_pending_note {
 };
 
 struct tide_archive_rows {
+    const char *path; /* of the archive; borrowed */
     struct tide_archive_writer *writer;
     int64_t source;
     const struct tide_position_kind *position_kind;
@@ -73,10 +75,11 @@ struct tide_archive_rows {
     _Atomic uint64_t unfilled_total;
 };
 
-/** Takes what it needs of `options`; `destination`, as a user writes it, must stay. */
-void tide_archive_rows_init(struct tide_archive_rows *rows, struct tide_archive_writer *writer,
-                            int64_t source, const struct tide_sink_options *options,
-                            tide_str destination);
+/** Takes what it needs of `options`; the target and `destination`, as a user writes it, must stay.
+ */
+void tide_archive_rows_init(struct tide_archive_rows *rows,
+                            const struct tide_archive_target *target,
+                            const struct tide_sink_options *options, tide_str destination);
 void tide_archive_rows_done(struct tide_archive_rows *rows);
 
 /** Gathers changes from number `first` on. Errors: those of port/refusals.h, of opening a series.

@@ -41,8 +41,7 @@ static tide_status archive_open(const struct tide_sink_options *options,
     sink->target.place.lock_fd = -1;
     TIDE_TRY(tide_archive_target_open(&sink->target, options, err));
     tide_buf_printf(&sink->destination, "archive:%.*s", TIDE_STR_ARG(options->place));
-    tide_archive_rows_init(&sink->rows, sink->target.writer, sink->target.source, options,
-                           tide_buf_str(&sink->destination));
+    tide_archive_rows_init(&sink->rows, &sink->target, options, tide_buf_str(&sink->destination));
     tide_archive_sealer_init(&sink->sealer, &options->segments);
     tide_progress_copy(&sink->pending, &sink->target.held);
     *ret_sink = sink;

@@ -1,0 +1,14 @@
+/* Remembers a table's rows as the archive has them. One sink thread uses it. */
+#pragma once
+
+#include "base/status.h"
+#include "sink/archive/archive_fill.h"
+
+/**
+ * Reads the table's whole series, as it has been written by now, and notes the last version of its
+ * rows, as far as `fill` has room. `columns` is the relation's caller row: of rows with other
+ * columns nothing is taken.
+ */
+tide_status tide_archive_recall(const char *path, int64_t source,
+                                const struct tide_relation *relation, tide_str columns,
+                                struct tide_archive_fill *fill, struct tide_error *err);
