@@ -76,7 +76,9 @@ static struct shadow *shadow_of(const char *path)
         abort();
     }
     struct shadow *made = &shadows[shadow_count++];
-    (void)snprintf(made->path, sizeof(made->path), "%s", path);
+    if ((size_t)snprintf(made->path, sizeof(made->path), "%s", path) >= sizeof(made->path)) {
+        abort();
+    }
     return made;
 }
 
