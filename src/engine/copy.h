@@ -70,6 +70,7 @@ struct tide_copy {
     struct tide_copy_share shares[TIDE_LANES_MAX];
     size_t share_count;
     char failure[256]; /* FAILED: why */
+    bool is_doubted;   /* its table could not be read in its shape; once more before it fails */
 
     struct tide_snapshot_head head; /* starts: owned */
     bool is_begun;                  /* head is set: an opening was or may have been published */

@@ -89,6 +89,8 @@ tide_status tide_ingest_start(struct tide_ingest *ingest, struct tide_error *err
                           err));
     ingest->is_prepared = true;
     ingest->build.reached = ingest->start;
+    /* Said to every lane, so that a sink that was added to an idle source knows where it stands. */
+    ingest->build.has_new_position = true;
     ingest->held = ingest->start;
     TIDE_TRY(tide_ingest_save(ingest, false, err));
     ingest->is_started = true;
@@ -115,19 +117,27 @@ static void fail_current(struct tide_ingest *ingest, const char *why)
 }
 
 /* Rows and changes of other columns cannot be put together. */
-static void check_shape(struct tide_ingest *ingest, const struct tide_relation *relation)
+static tide_status check_shape(struct tide_ingest *ingest, const struct tide_relation *relation,
+                               struct tide_error *err)
 {
-    if (ingest->current != NULL &&
-        !tide_relation_same_columns(ingest->current->relation, relation)) {
+    bool has_begun = false;
+    if (ingest->current == NULL ||
+        tide_relation_same_columns(ingest->current->relation, relation)) {
+        return TIDE_OK;
+    }
+    TIDE_TRY(tide_ingest_begin_fresh(ingest, ingest->current, &has_begun, err));
+    if (!has_begun) {
         fail_current(ingest, "its columns were changed while it was copied; copy it again");
     }
+    return TIDE_OK;
 }
 
-static void handle_change(struct tide_ingest *ingest, const struct tide_change *change)
+static tide_status handle_change(struct tide_ingest *ingest, const struct tide_change *change,
+                                 struct tide_error *err)
 {
     const struct tide_change *kept = tide_build_add(&ingest->build, change);
     if (ingest->build.last_store == ingest->current_store) {
-        check_shape(ingest, kept->relation);
+        TIDE_TRY(check_shape(ingest, kept->relation, err));
     }
     if (ingest->current != NULL && ingest->build.last_store == ingest->current_store) {
         tide_copy_remember(ingest->current, kept);
@@ -135,6 +145,7 @@ static void handle_change(struct tide_ingest *ingest, const struct tide_change *
     if (kept->is_partial) {
         tell_waiting_copies(ingest, kept);
     }
+    return TIDE_OK;
 }
 
 tide_status tide_ingest_pull(struct tide_ingest *ingest, struct tide_waker *waker,
@@ -160,7 +171,7 @@ tide_status tide_ingest_pull(struct tide_ingest *ingest, struct tide_waker *wake
     ingest->reporting.has_moved = true;
     switch (event.kind) {
     case TIDE_EVENT_CHANGE:
-        handle_change(ingest, &event.change);
+        TIDE_TRY(handle_change(ingest, &event.change, err));
         break;
     case TIDE_EVENT_COMMIT:
     case TIDE_EVENT_REACHED:
@@ -343,6 +354,26 @@ void tide_ingest_take_chunk(struct tide_ingest *ingest, struct tide_chunk *chunk
     tide_copy_take(ingest->current, chunk);
 }
 
+/* The table may have got another shape a moment ago: then the copy begins anew with that. */
+static tide_status take_doubt(struct tide_ingest *ingest, struct tide_error *err)
+{
+    struct tide_copy *copy = ingest->current;
+    char why[sizeof(err->message)];
+    bool has_begun = false;
+    if (!copy->is_doubted) {
+        copy->is_doubted = true;
+        tide_copy_read_failed(copy);
+        ingest->read_not_before_us = tide_clock_deadline_us(LOST_READER_WAIT_US);
+        return TIDE_OK;
+    }
+    (void)snprintf(why, sizeof(why), "%s", err->message);
+    TIDE_TRY(tide_ingest_begin_fresh(ingest, copy, &has_begun, err));
+    if (!has_begun) {
+        fail_current(ingest, why);
+    }
+    return TIDE_OK;
+}
+
 tide_status tide_ingest_chunk_failed(struct tide_ingest *ingest, struct tide_error *err)
 {
     struct tide_copy *copy = ingest->current;
@@ -360,11 +391,7 @@ tide_status tide_ingest_chunk_failed(struct tide_ingest *ingest, struct tide_err
         ingest->read_not_before_us = tide_clock_deadline_us(UNTRUSTED_WAIT_US);
         return TIDE_OK;
     }
-    if (err->status != TIDE_UNSUPPORTED) {
-        return err->status;
-    }
-    fail_current(ingest, err->message);
-    return TIDE_OK;
+    return err->status == TIDE_UNSUPPORTED ? take_doubt(ingest, err) : err->status;
 }
 
 tide_status tide_ingest_reconnect(struct tide_ingest *ingest, struct tide_error *err)

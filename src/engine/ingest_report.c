@@ -24,24 +24,38 @@ void tide_ingest_reporting_done(struct tide_ingest_reporting *reporting)
 
 /* Where the source was when: for the age of what is not held. */
 
+static int64_t committed_us(const struct tide_batch *batch)
+{
+    int64_t commit_us =
+        batch->change_count > 0 ? batch->changes[batch->change_count - 1].commit_us : 0;
+    return commit_us != 0 ? commit_us : tide_clock_utc_us();
+}
+
+/* Every second one goes. */
+static void thin_marks(struct tide_ingest_reporting *reporting)
+{
+    for (size_t i = 0; i < TIDE_REPORT_MARKS / 2; i++) {
+        reporting->marks[i] = reporting->marks[2 * i];
+    }
+    reporting->mark_count = TIDE_REPORT_MARKS / 2;
+}
+
 void tide_ingest_note_published(struct tide_ingest *ingest, const struct tide_batch *batch)
 {
     struct tide_ingest_reporting *reporting = &ingest->reporting;
-    if (!batch->has_position) {
+    if (!batch->has_position) { /* a part of a transaction */
+        reporting->open_at_us =
+            reporting->open_at_us != 0 ? reporting->open_at_us : committed_us(batch);
         return;
     }
-    if (reporting->mark_count == TIDE_REPORT_MARKS) { /* every second one goes */
-        for (size_t i = 0; i < TIDE_REPORT_MARKS / 2; i++) {
-            reporting->marks[i] = reporting->marks[2 * i];
-        }
-        reporting->mark_count = TIDE_REPORT_MARKS / 2;
+    if (reporting->mark_count == TIDE_REPORT_MARKS) {
+        thin_marks(reporting);
     }
-    int64_t commit_us =
-        batch->change_count > 0 ? batch->changes[batch->change_count - 1].commit_us : 0;
     reporting->marks[reporting->mark_count++] = (struct tide_report_mark){
         .position = batch->position,
-        .at_us = commit_us != 0 ? commit_us : tide_clock_utc_us(),
+        .at_us = reporting->open_at_us != 0 ? reporting->open_at_us : committed_us(batch),
     };
+    reporting->open_at_us = 0;
 }
 
 static void forget_held_marks(struct tide_ingest *ingest)
@@ -59,7 +73,8 @@ static void forget_held_marks(struct tide_ingest *ingest)
 
 static int64_t lag_us(const struct tide_ingest_reporting *reporting)
 {
-    int64_t lag = reporting->mark_count == 0 ? 0 : tide_clock_utc_us() - reporting->marks[0].at_us;
+    int64_t at_us = reporting->mark_count > 0 ? reporting->marks[0].at_us : reporting->open_at_us;
+    int64_t lag = at_us == 0 ? 0 : tide_clock_utc_us() - at_us;
     return lag > 0 ? lag : 0;
 }
 

@@ -66,7 +66,9 @@ struct tide_ingest_reporting {
     int64_t looked_at_us;
     struct tide_report_mark marks[TIDE_REPORT_MARKS]; /* published, in order */
     size_t mark_count;
-    char reason[256]; /* what it waits for */
+    int64_t open_at_us; /* UTC; when the transaction of which a part is published was committed; 0:
+                           there is none */
+    char reason[256];   /* what it waits for */
 };
 
 struct tide_ingest {
@@ -160,6 +162,10 @@ void tide_ingest_drop_replaced(struct tide_ingest *ingest, const struct tide_cop
 /** A request of our own: a new copy of the store for the lane. */
 tide_status tide_ingest_ask(struct tide_ingest *ingest, tide_str store, unsigned lane,
                             struct tide_error *err);
+
+/** Begins the copy anew, as another, when its table has another shape than it was begun with. */
+tide_status tide_ingest_begin_fresh(struct tide_ingest *ingest, struct tide_copy *copy,
+                                    bool *ret_has_begun, struct tide_error *err);
 
 /** Takes the copy out of the list and frees it. */
 void tide_ingest_remove_copy(struct tide_ingest *ingest, struct tide_copy *copy);

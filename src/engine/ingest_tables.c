@@ -39,6 +39,21 @@ static void begin_anew(struct tide_ingest *ingest, struct tide_copy *copy,
     tide_ingest_remove_copy(ingest, copy);
 }
 
+tide_status tide_ingest_begin_fresh(struct tide_ingest *ingest, struct tide_copy *copy,
+                                    bool *ret_has_begun, struct tide_error *err)
+{
+    const struct tide_relation *relation = NULL;
+    TIDE_TRY(tide_ingest_find_table(ingest, copy->relation->store, &relation, err));
+    *ret_has_begun = relation != NULL && !tide_relation_same_shape(relation, copy->relation);
+    if (*ret_has_begun) {
+        tide_log(TIDE_LOG_INFO, "table %.*s has other columns now; it is copied anew",
+                 TIDE_STR_ARG(relation->store));
+        begin_anew(ingest, copy, relation);
+        ingest->must_save = true;
+    }
+    return TIDE_OK;
+}
+
 /* Nobody waits for a table that is gone. */
 static void fail_requested(struct tide_ingest *ingest, tide_str store)
 {

@@ -152,7 +152,8 @@ static enum outcome sink_error(const struct tide_sink_engine *engine, const stru
     bool is_lasting = err->status == TIDE_INVALID || err->status == TIDE_STALE ||
                       err->status == TIDE_CORRUPT || err->status == TIDE_UNSUPPORTED ||
                       err->status == TIDE_CLOSED || err->status == TIDE_IO;
-    bool keeps_trying = engine->options.keeps_trying && !err->is_final;
+    bool keeps_trying =
+        engine->options.keeps_trying && !err->is_final && err->status != TIDE_CLOSED;
     return is_lasting && !err->retriable && !keeps_trying ? OUTCOME_FAILED : OUTCOME_ERROR;
 }
 

@@ -117,3 +117,20 @@ def test_writer_of_a_table_that_joins_is_waited_for(begun, start, tmp_path):
     process.wait_until(ends(tmp_path, 3), 30, "the new copy")
     process.terminate().check()
     pg_tables.check(begun, tmp_path / "out.ndjson")
+
+
+def test_backfill_after_a_column_was_added_copies_its_new_shape(begun, run, start, tmp_path):
+    """The column's default is in no change: only a new copy brings it."""
+    process = run_until(start, tmp_path / "out.ndjson", add_mark(begun))
+    begun.query("ALTER TABLE old ADD COLUMN w int DEFAULT 5")
+    run("backfill", "shop.yaml", "--tables", "old").check()
+    process.wait_until(ends(tmp_path, 3), 30, "the new copy")
+    begun.query("ALTER TABLE old ADD COLUMN x text DEFAULT 'x'; UPDATE old SET word = 'y' WHERE id < 9")
+    run("backfill", "shop.yaml", "--tables", "old").check()
+    process.wait_until(ends(tmp_path, 4), 30, "another new copy")
+    last = add_mark(begun, "old")
+    process.wait_until(lambda: last in (tmp_path / "out.ndjson").read_bytes(), 30, "the change")
+    assert "was not copied" not in process.err()
+    process.terminate().check()
+    pg_tables.check(begun, tmp_path / "out.ndjson", complete=False)
+    run("verify", "out.ndjson").check()

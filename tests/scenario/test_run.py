@@ -399,3 +399,28 @@ def test_example_runs(run, start, database, tmp_path):
     run("check", "shop.yaml").check()
     finish(start, run, database, tmp_path, ["file:shop.ndjson", "file:shop-tables/"])
     check_equal(run, database, tmp_path, ["file:shop.ndjson", "file:shop-tables/"])
+
+
+def test_sink_that_was_added_to_a_quiet_source_is_not_copied_again(run, start, database, tmp_path):
+    configure(tmp_path, {"all": "file:all.ndjson"})
+    finish(start, run, database, tmp_path, ["file:all.ndjson"])
+    configure(tmp_path, {"all": "file:all.ndjson", "late": "file:late.ndjson"})
+    for _ in range(3):
+        process = start("run", "shop.yaml")
+        wait_for_ends(process, tmp_path, ["file:late.ndjson"])
+        process.wait_until(lambda: is_copied(run, "shop", ["all", "late"]), 30, "the copy of late")
+        assert "copied anew" not in process.terminate().check().err
+    assert ends([tmp_path / "late.ndjson"]) == 5
+
+
+def test_standard_output_that_was_closed_fails_its_sink_alone(program, database, tmp_path):
+    configure(tmp_path, {"stream": '"-"', "file": "file:all.ndjson"})
+    process = subprocess.Popen([program, "run", "--quiet", "shop.yaml"], cwd=tmp_path,
+                               stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    process.stdout.readline()
+    process.stdout.close()
+    line = next(line for line in process.stderr if "standard output was closed" in line)
+    assert "sink stream has failed" in line
+    process.terminate()
+    assert process.wait(30) != 0
+    process.stderr.close()

@@ -44,6 +44,9 @@ tide_status tide_pg_tables_read(struct tide_pg_conn *conn, tide_str connection,
  */
 tide_status tide_pg_tables_refuse(const struct tide_pg_tables *tables, struct tide_error *err);
 
+/** Whether a table of this object id is among them and can be followed. */
+bool tide_pg_tables_have(const struct tide_pg_tables *tables, uint32_t oid);
+
 /** One table as it is now, seen by the transaction that is open on `conn`, if any. TIDE_UNSUPPORTED
  * when there is none of that oid. */
 tide_status tide_pg_table_read(struct tide_pg_conn *conn, tide_str connection, uint32_t oid,

@@ -4,40 +4,15 @@
 #include "base/clock.h"
 #include "source/postgres/pg_check.h"
 #include "source/postgres/pg_chunk.h"
-#include "source/postgres/pg_follow.h"
-#include "source/postgres/pg_known.h"
 #include "source/postgres/pg_position.h"
-#include "source/postgres/pg_prepare.h"
-#include "source/postgres/pg_relations.h"
-#include "source/postgres/pg_stream.h"
 #include "source/postgres/pg_type_await.h"
+#include "source/postgres/postgres_source_parts.h"
 
 #include <stdlib.h>
 
 #define SESSION_LOOK_US  200000
 #define SLOT_PATIENCE_US ((int64_t)5000000) /* one try; the caller tries again */
 #define BEHIND_US        10000              /* in the log before it was sent */
-
-struct tide_source {
-    struct tide_arena arena; /* of the options' copy */
-    struct tide_source_options options;
-    struct tide_pg_conn *conn; /* normal; NULL: lost */
-    struct tide_pg_server server;
-    char name[TIDE_PG_NAME_SIZE];           /* of slot and publication */
-    struct tide_pg_tables tables;           /* as prepare found them; before: the last tables() */
-    const struct tide_relation **relations; /* what tables() returned */
-
-    bool is_prepared;
-    struct tide_pg_state state;
-    struct tide_pg_known known;
-    struct tide_pg_relations *in_force;
-    struct tide_pg_follow follow;
-    struct tide_pg_stream *stream;
-    uint64_t epoch;
-    struct tide_position confirmed;
-    uint64_t log_end;        /* as the stream has told */
-    int64_t session_look_us; /* when to look at the idle connection next */
-};
 
 static struct tide_pg_wait query_wait(void)
 {
@@ -77,7 +52,7 @@ static tide_status connect_within(struct tide_source *source, struct tide_pg_wai
     return tide_pg_open(source->options.place, TIDE_PG_NORMAL, wait, &source->conn, err);
 }
 
-static tide_status connect(struct tide_source *source, struct tide_error *err)
+tide_status tide_pg_source_connect(struct tide_source *source, struct tide_error *err)
 {
     return connect_within(source, tide_pg_wait_for(TIDE_PG_CONNECT_US), err);
 }
@@ -119,6 +94,8 @@ static void forget_preparation(struct tide_source *source)
     tide_pg_relations_free(source->in_force);
     source->in_force = NULL;
     source->is_prepared = false;
+    source->looked_at_us = 0;
+    tide_pg_tables_done(&source->looked);
 }
 
 static void postgres_close(struct tide_source *source)
@@ -129,6 +106,7 @@ static void postgres_close(struct tide_source *source)
     forget_preparation(source);
     tide_pg_known_done(&source->known);
     tide_pg_tables_done(&source->tables);
+    tide_pg_tables_done(&source->looked);
     free((void *)source->relations);
     tide_pg_close(source->conn);
     tide_arena_done(&source->arena);
@@ -143,43 +121,6 @@ static void postgres_identity(const struct tide_source *source, struct tide_buf 
 }
 
 /* Looking */
-
-static tide_status read_tables(struct tide_source *source, struct tide_error *err)
-{
-    const struct tide_source_options *options = &source->options;
-    struct tide_pg_tables tables = {0};
-    TIDE_TRY(connect(source, err));
-    TIDE_TRY(tide_pg_tables_read(source->conn, options->connection, options->globs,
-                                 options->glob_count, query_wait(), &tables, err));
-    tide_status status = tide_pg_tables_refuse(&tables, err);
-    if (status != TIDE_OK) {
-        tide_pg_tables_done(&tables);
-        return status;
-    }
-    tide_pg_tables_done(&source->tables);
-    source->tables = tables;
-    return TIDE_OK;
-}
-
-static tide_status postgres_tables(struct tide_source *source,
-                                   const struct tide_relation *const **ret_tables,
-                                   size_t *ret_count, struct tide_error *err)
-{
-    if (!source->is_prepared) {
-        TIDE_TRY(read_tables(source, err));
-    }
-    free((void *)source->relations);
-    source->relations = tide_alloc(source->tables.count, sizeof(*source->relations));
-    size_t count = 0;
-    for (size_t i = 0; i < source->tables.count; i++) {
-        if (source->tables.items[i]->relation != NULL) {
-            source->relations[count++] = source->tables.items[i]->relation;
-        }
-    }
-    *ret_tables = source->relations;
-    *ret_count = count;
-    return TIDE_OK;
-}
 
 static uint64_t postgres_estimate_rows(struct tide_source *source)
 {
@@ -196,7 +137,7 @@ static uint64_t postgres_estimate_rows(struct tide_source *source)
 static tide_status postgres_check(struct tide_source *source, struct tide_findings *findings,
                                   struct tide_error *err)
 {
-    TIDE_TRY(connect(source, err));
+    TIDE_TRY(tide_pg_source_connect(source, err));
     return tide_pg_check(source->conn, &source->options, findings, err);
 }
 
@@ -208,7 +149,7 @@ static tide_status look_up_type(void *context, uint32_t oid, int32_t modifier,
                                 struct tide_error *err)
 {
     struct tide_source *source = context;
-    TIDE_TRY(connect(source, err));
+    TIDE_TRY(tide_pg_source_connect(source, err));
     return tide_pg_type_await(source->conn, source->follow.tx_id, oid, modifier, arena, ret_type,
                               err);
 }
@@ -239,7 +180,7 @@ static tide_status postgres_prepare(struct tide_source *source, const tide_str *
                                     struct tide_error *err)
 {
     forget_preparation(source);
-    TIDE_TRY(read_tables(source, err));
+    TIDE_TRY(tide_pg_source_read_tables(source, err));
     TIDE_TRY(make_or_find(source, saved_state, position, &source->state, err));
     struct tide_pg_type_lookup lookup = {.look = look_up_type, .context = source};
     source->in_force = tide_pg_relations_new(source->options.connection, &source->tables, lookup);
@@ -282,7 +223,7 @@ static tide_status postgres_stream(struct tide_source *source, struct tide_posit
     stop_following(source);
     tide_pg_close(source->conn); /* after a failure it may be one of a server that is gone */
     source->conn = NULL;
-    TIDE_TRY(connect(source, err));
+    TIDE_TRY(tide_pg_source_connect(source, err));
     TIDE_TRY(tide_pg_prepare_slot(source->conn, &source->state, position, SLOT_PATIENCE_US, err));
     TIDE_TRY(tide_pg_stream_open(source->options.place, tide_pg_wait_for(TIDE_PG_CONNECT_US),
                                  &stream, &server, err));
@@ -431,7 +372,7 @@ static tide_status postgres_log_end(struct tide_source *source, struct tide_posi
                                     struct tide_error *err)
 {
     uint64_t lsn = 0;
-    TIDE_TRY(connect(source, err));
+    TIDE_TRY(tide_pg_source_connect(source, err));
     TIDE_TRY(tide_pg_log_end(source->conn, query_wait(), &lsn, err));
     TIDE_TRY(tide_pg_exec(source->conn,
                           "SELECT pg_catalog.pg_logical_emit_message(true, 'tidemark', '')",
@@ -450,7 +391,7 @@ static tide_status postgres_detach(struct tide_source *source, struct tide_findi
                                    struct tide_error *err)
 {
     forget_preparation(source);
-    TIDE_TRY(connect(source, err));
+    TIDE_TRY(tide_pg_source_connect(source, err));
     return tide_pg_detach(source->conn, source->options.pipeline, findings, err);
 }
 
@@ -472,7 +413,7 @@ const struct tide_source_ops tide_postgres_source_ops = {
     .open = postgres_open,
     .close = postgres_close,
     .identity = postgres_identity,
-    .tables = postgres_tables,
+    .tables = tide_pg_source_tables,
     .estimate_rows = postgres_estimate_rows,
     .check = postgres_check,
     .prepare = postgres_prepare,
