@@ -265,22 +265,76 @@ static void detach_leaves_the_schema_as_it_was(void **state)
     }
 }
 
+static void replace_file(struct sqlite_kit *kit)
+{
+    char other[128];
+    (void)snprintf(other, sizeof(other), "%s/other", kit->dir);
+    copy_file(kit->path, other);
+    assert_int_equal(rename(other, kit->path), 0);
+}
+
 static void next_on_a_replaced_file_is_stale(void **state)
 {
     (void)state;
     struct sqlite_kit kit;
     struct tide_error err;
     struct tide_event event;
-    char other[128];
     kit_follow_with_rows(&kit, "delete", "INSERT INTO t VALUES (1, 1)");
-    (void)snprintf(other, sizeof(other), "%s/other", kit.dir);
-    copy_file(kit.path, other);
-    assert_int_equal(rename(other, kit.path), 0);
+    replace_file(&kit);
     assert_int_equal(
         OPS.next(kit.source, &kit.arena, NULL, tide_clock_deadline_us(1000000), &event, &err),
         TIDE_STALE);
     assert_non_null(strstr(err.message, kit.path));
     kit_done(&kit);
+}
+
+static void remove_wal(struct sqlite_kit *kit)
+{
+    char path[128];
+    (void)snprintf(path, sizeof(path), "%s-wal", kit->path);
+    assert_int_equal(unlink(path), 0);
+}
+
+/* Whoever meets other files first says so, and writes nothing. */
+static const struct {
+    const char *mode;
+    void (*replace)(struct sqlite_kit *kit);
+} others[] = {{"delete", replace_file}, {"wal", replace_file}, {"wal", remove_wal}};
+
+static void confirm_on_other_files_is_stale(void **state)
+{
+    (void)state;
+    for (size_t i = 0; i < sizeof(others) / sizeof(others[0]); i++) {
+        struct sqlite_kit kit;
+        struct tide_error err;
+        kit_follow_with_rows(&kit, others[i].mode, HUNDRED_ROWS);
+        uint64_t end = kit_log_end(&kit);
+        others[i].replace(&kit);
+        assert_int_equal(OPS.confirm(kit.source, at(end), &err), TIDE_STALE);
+        assert_non_null(strstr(err.message, "replaced or removed while it was open"));
+        assert_false(err.retriable);
+        kit_done(&kit);
+    }
+}
+
+static void chunk_of_other_files_is_stale(void **state)
+{
+    (void)state;
+    for (size_t i = 0; i < sizeof(others) / sizeof(others[0]); i++) {
+        struct sqlite_kit kit;
+        struct tide_error err;
+        struct tide_chunk_reader *reader = NULL;
+        struct tide_chunk chunk = {0};
+        kit_follow_with_rows(&kit, others[i].mode, HUNDRED_ROWS);
+        struct tide_chunk_request request = {
+            .relation = kit_relation(kit.source, "t"), .rows_max = 10, .bytes_max = 1000000};
+        assert_int_equal(OPS.reader_open(kit.source, &reader, &err), TIDE_OK);
+        others[i].replace(&kit);
+        assert_int_equal(OPS.reader_read(reader, &request, &chunk, &err), TIDE_STALE);
+        assert_non_null(strstr(err.message, "replaced or removed while it was open"));
+        OPS.reader_close(reader);
+        kit_done(&kit);
+    }
 }
 
 static void entries_of_other_tables_are_passed_over(void **state)
@@ -327,6 +381,8 @@ int main(void)
         cmocka_unit_test(prepare_twice_is_as_once),
         cmocka_unit_test(detach_leaves_the_schema_as_it_was),
         cmocka_unit_test(next_on_a_replaced_file_is_stale),
+        cmocka_unit_test(confirm_on_other_files_is_stale),
+        cmocka_unit_test(chunk_of_other_files_is_stale),
         cmocka_unit_test(entries_of_other_tables_are_passed_over),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -3,6 +3,7 @@
 #include "base/alloc.h"
 #include "base/clock.h"
 #include "source/sqlite/sqlite_db.h"
+#include "source/sqlite/sqlite_files.h"
 #include "source/sqlite/sqlite_schema.h"
 #include "source/sqlite/sqlite_select.h"
 #include "source/sqlite/sqlite_value.h"
@@ -20,7 +21,8 @@
 #define REST_US        2000  /* between two such chunks the lock is free, so that writers get it */
 
 struct tide_chunk_reader {
-    sqlite3 *db;
+    sqlite3 *db; /* that of `files`, which closes it */
+    struct tide_sqlite_files files;
     char *path;
     tide_str connection; /* owned */
     atomic_bool is_cancelled;
@@ -83,6 +85,7 @@ tide_status tide_sqlite_chunk_reader_open(const char *path, tide_str connection,
     tide_status status =
         tide_sqlite_db_open(path, TIDE_SQLITE_READ_ONLY, BUSY_US / 1000, &reader->db, err);
     if (status == TIDE_OK) {
+        tide_sqlite_files_open(&reader->files, reader->db);
         status = prepare_common(reader, err);
     }
     if (status != TIDE_OK) {
@@ -114,7 +117,7 @@ void tide_sqlite_chunk_reader_close(struct tide_chunk_reader *reader)
     forget_table(reader);
     tide_sqlite_stmt_done(&reader->schema_version);
     tide_sqlite_stmt_done(&reader->journal_mode);
-    tide_sqlite_db_close(&reader->db);
+    tide_sqlite_files_close(&reader->files);
     free(reader->path);
     free((void *)(uintptr_t)reader->connection.ptr);
     free(reader);
@@ -436,19 +439,31 @@ static void rest(struct tide_chunk_reader *reader)
     }
 }
 
+/* A mixture of new files and deleted ones may fail in any way: that they are others comes first. */
+static tide_status read_ours(struct tide_chunk_reader *reader,
+                             const struct tide_chunk_request *request, struct tide_chunk *chunk,
+                             struct tide_error *err)
+{
+    struct tide_error read_err = {0};
+    tide_status status = tide_sqlite_exec(reader->db, "BEGIN", &read_err);
+    if (status == TIDE_OK) {
+        status = read_chunk(reader, request, chunk, &read_err);
+        end_transaction(reader);
+        int64_t rest_until_us = reader->is_wal ? 0 : tide_clock_deadline_us(REST_US);
+        reader->rest_until_us = status == TIDE_OK ? rest_until_us : reader->rest_until_us;
+    }
+    TIDE_TRY(tide_sqlite_files_check(&reader->files, err));
+    *err = read_err;
+    return status;
+}
+
 tide_status tide_sqlite_chunk_read(struct tide_chunk_reader *reader,
                                    const struct tide_chunk_request *request,
                                    struct tide_chunk *ret_chunk, struct tide_error *err)
 {
     TIDE_ASSERT(request->rows_max > 0 && ret_chunk->row_count == 0);
     rest(reader);
-    tide_status status = tide_sqlite_exec(reader->db, "BEGIN", err);
-    if (status == TIDE_OK) {
-        status = read_chunk(reader, request, ret_chunk, err);
-        end_transaction(reader);
-        int64_t rest_until_us = reader->is_wal ? 0 : tide_clock_deadline_us(REST_US);
-        reader->rest_until_us = status == TIDE_OK ? rest_until_us : reader->rest_until_us;
-    }
+    tide_status status = read_ours(reader, request, ret_chunk, err);
     /* A cancel that came between two statements stopped none of them. */
     if (atomic_exchange(&reader->is_cancelled, false)) {
         status = tide_fail(err, TIDE_CANCELLED, "%s: reading a chunk was cancelled", reader->path);

@@ -208,8 +208,21 @@ tide_status tide_sqlite_require_writable(sqlite3 *db, struct tide_error *err)
                      path_of(db));
 }
 
+/* What SQLite has seen of it, and what the hook of sqlite_files.h has. */
+static bool has_other_files(int rc)
+{
+    return rc == SQLITE_READONLY_DBMOVED || rc == SQLITE_CONSTRAINT_COMMITHOOK;
+}
+
 tide_status tide_sqlite_db_fail(sqlite3 *db, int rc, const char *doing, struct tide_error *err)
 {
+    if (has_other_files(rc)) {
+        return tide_fail(err, TIDE_STALE,
+                         "%s or its -wal or -shm file was replaced or removed while it was open, "
+                         "as by a restore; nothing of ours was written into what is there now; "
+                         "start again, which looks whether that continues the copy",
+                         path_of(db));
+    }
     (void)fail_plainly(rc, sqlite3_errmsg(db), doing, err);
     return tide_fail_context(err, "%s", path_of(db));
 }

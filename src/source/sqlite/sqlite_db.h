@@ -52,8 +52,8 @@ void tide_sqlite_stmt_done(sqlite3_stmt **stmt);
 /**
  * The error of the connection's last call as ours: "<path>: <doing>: <what and the way out>".
  * TIDE_TIMEOUT (retriable) busy, locked or to be recovered; TIDE_CORRUPT damaged or not a database;
- * TIDE_CANCELLED interrupted; TIDE_IO else, also read-only (SQLITE_SCHEMA and
- * SQLITE_FULL are retriable).
+ * TIDE_CANCELLED interrupted; TIDE_STALE the files are others than were opened (sqlite_files.h);
+ * TIDE_IO else, also read-only (SQLITE_SCHEMA and SQLITE_FULL are retriable).
  */
 tide_status tide_sqlite_db_fail(sqlite3 *db, int rc, const char *doing, struct tide_error *err);
 

@@ -16,7 +16,6 @@
 #define MEND_BUSY_MS 200 /* the same, while following */
 #define POLL_US_MIN  10000
 #define POLL_US_MAX  50000
-#define FILE_LOOK_US 20000 /* between two looks whether the path still names our file */
 
 /* Opening */
 
@@ -112,6 +111,7 @@ static tide_status sqlite_open(const struct tide_source_options *options,
         status = tide_sqlite_db_open_best(source->path, OPEN_BUSY_MS, &source->db, err);
     }
     if (status == TIDE_OK) {
+        tide_sqlite_files_open(&source->files, source->db);
         status = read_source_id(source->db, source->source_id, err);
     }
     if (status != TIDE_OK) {
@@ -145,7 +145,7 @@ static void sqlite_close(struct tide_source *source)
     tide_sqlite_tables_done(&source->tables);
     tide_sqlite_kept_done(&source->kept);
     free(source->relations);
-    tide_sqlite_db_close(&source->db);
+    tide_sqlite_files_close(&source->files);
     tide_arena_done(&source->arena);
     free(source);
 }
@@ -265,18 +265,32 @@ void tide_sqlite_known_nonces(const struct tide_source *source, tide_str *ret_kn
     }
 }
 
-static tide_status read_log(struct tide_source *source, struct tide_error *err)
+/* Whether what is open is what the path names. */
+static tide_status look_at_files(struct tide_source *source, struct tide_error *err)
 {
-    int64_t now_us = tide_clock_monotonic_us();
-    if (now_us >= source->file_look_us) {
-        TIDE_TRY(tide_sqlite_watch_file(source->watch, err));
-        source->file_look_us = now_us + FILE_LOOK_US;
-    }
+    TIDE_TRY(tide_sqlite_watch_file(source->watch, err));
+    return tide_sqlite_files_check(&source->files, err);
+}
+
+/* What was read is handed out only if the files have been ours until then. */
+static tide_status read_ours(struct tide_source *source, bool *ret_has_moved,
+                             struct tide_error *err)
+{
     tide_str known[TIDE_SQLITE_NONCES_NOW];
     tide_sqlite_known_nonces(source, known);
-    bool has_moved = false;
+    TIDE_TRY(look_at_files(source, err));
+    struct tide_error read_err = {0};
     tide_status status =
-        tide_sqlite_log_read(source->log, known, TIDE_SQLITE_NONCES_NOW, &has_moved, err);
+        tide_sqlite_log_read(source->log, known, TIDE_SQLITE_NONCES_NOW, ret_has_moved, &read_err);
+    TIDE_TRY(look_at_files(source, err));
+    *err = read_err;
+    return status;
+}
+
+static tide_status read_log(struct tide_source *source, struct tide_error *err)
+{
+    bool has_moved = false;
+    tide_status status = read_ours(source, &has_moved, err);
     if (status == TIDE_OK && has_moved) {
         tide_sqlite_set_patience(source->db, MEND_BUSY_MS);
         status = tide_sqlite_mend_source(source, err);

@@ -6,6 +6,7 @@
 
 #include "port/source.h"
 #include "source/sqlite/sqlite_confirm.h"
+#include "source/sqlite/sqlite_files.h"
 #include "source/sqlite/sqlite_install.h"
 #include "source/sqlite/sqlite_log.h"
 #include "source/sqlite/sqlite_nonces.h"
@@ -24,7 +25,8 @@ struct tide_source {
     struct tide_source_options options;
     const char *path;
     struct tide_sqlite_choice choice; /* borrows from the options */
-    sqlite3 *db;
+    sqlite3 *db;                      /* that of `files`, which closes it */
+    struct tide_sqlite_files files;
     char source_id[TIDE_SQLITE_HEX_LEN + 1];
     struct tide_sqlite_tables tables;       /* that are followed; before prepare: those chosen */
     struct tide_sqlite_kept kept;           /* relations of tables that were others before */
@@ -36,8 +38,7 @@ struct tide_source {
     struct tide_sqlite_confirm confirm;
     struct tide_sqlite_watch *watch;
     struct tide_sqlite_log *log;
-    int64_t poll_us;      /* the next wait */
-    int64_t file_look_us; /* when to look next */
+    int64_t poll_us; /* the next wait */
 };
 
 /** See port/source.h. */
