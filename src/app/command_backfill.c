@@ -64,6 +64,11 @@ static void print(const struct tide_control_answer *answer, bool is_running)
         tide_buf_append_char(&out, '\n');
     }
     (void)fwrite(out.ptr, 1, out.len, stdout);
+    if (answer->message.len > 0) {
+        tide_buf_reset(&out);
+        tide_append_safe(&out, answer->message);
+        (void)fprintf(stderr, "note: %s\n", tide_buf_cstr(&out));
+    }
 }
 
 int tide_command_backfill(int argc, char **argv)

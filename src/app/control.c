@@ -97,15 +97,46 @@ static void note_sinks(struct work *work)
     work->answer.sink_count = count;
 }
 
+static bool is_in(const tide_str *names, size_t count, tide_str name)
+{
+    for (size_t i = 0; i < count; i++) {
+        if (tide_str_equal(names[i], name)) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/* Of every sink, those that could not be asked. */
+static void note_left_out(struct work *work)
+{
+    struct tide_buf note TIDE_CLEANUP(tide_buf_done) = {0};
+    const struct tide_pipeline_options *options = work->control->options;
+    struct tide_control_answer *answer = &work->answer;
+    for (size_t i = 0; work->request.sink.len == 0 && i < options->sink_count; i++) {
+        if (!is_in(answer->sinks, answer->sink_count, options->sinks[i].name)) {
+            tide_buf_printf(&note, "%s%.*s",
+                            note.len == 0 ? "detached, and copied anew anyway "
+                                            "when it takes part again: "
+                                          : ", ",
+                            TIDE_STR_ARG(options->sinks[i].name));
+        }
+    }
+    answer->message = tide_arena_str(&work->arena, tide_buf_str(&note));
+}
+
 static tide_status do_backfill(struct work *work, struct tide_error *err)
 {
     struct tide_buf tables TIDE_CLEANUP(tide_buf_done) = {0};
+    struct tide_buf sinks TIDE_CLEANUP(tide_buf_done) = {0};
     const struct tide_control_request *request = &work->request;
     TIDE_TRY(tide_pipeline_backfill(work->control->pipeline, request->sink, request->tables,
-                                    request->table_count, &tables, err));
-    note_sinks(work);
+                                    request->table_count, &tables, &sinks, err));
+    cut_lines(work, tide_arena_str(&work->arena, tide_buf_str(&sinks)), &work->answer.sinks,
+              &work->answer.sink_count);
     cut_lines(work, tide_arena_str(&work->arena, tide_buf_str(&tables)), &work->answer.tables,
               &work->answer.table_count);
+    note_left_out(work);
     return TIDE_OK;
 }
 

@@ -27,7 +27,7 @@ struct tide_control_request {
 
 struct tide_control_answer {
     tide_status status; /* TIDE_CLOSED: not now, but soon */
-    tide_str message;   /* unless it is TIDE_OK */
+    tide_str message;   /* why not; with TIDE_OK a note, or empty */
     const tide_str *sinks;
     size_t sink_count;
     const tide_str *tables;

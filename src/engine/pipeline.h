@@ -123,12 +123,14 @@ void tide_pipeline_report(struct tide_pipeline *pipeline, struct tide_buf *buf);
 
 /**
  * Asks for new copies of the tables that the globs choose (none: all) for the sink (empty: every
- * one). `ret_tables` gets the stores' names, a line each. Errors: TIDE_INVALID no such sink or
- * table, or the sink is detached.
+ * one). `ret_tables` gets the stores' names, `ret_sinks` the sinks', a line each; of all sinks,
+ * those that are detached are left out, since every table is copied to them anyway. Errors:
+ * TIDE_INVALID no such sink or table, or the sink is detached; nothing was asked for then.
  */
 tide_status tide_pipeline_backfill(struct tide_pipeline *pipeline, tide_str sink,
                                    const tide_str *globs, size_t glob_count,
-                                   struct tide_buf *ret_tables, struct tide_error *err);
+                                   struct tide_buf *ret_tables, struct tide_buf *ret_sinks,
+                                   struct tide_error *err);
 
 /** Closes the sink and leaves its lane as it is, over restarts too. TIDE_INVALID: no such sink. */
 tide_status tide_pipeline_pause(struct tide_pipeline *pipeline, tide_str sink,

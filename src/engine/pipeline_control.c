@@ -175,44 +175,93 @@ static tide_status check_choice(struct choice *choice, struct tide_error *err)
     return choice->count > 0 ? TIDE_OK : tide_fail(err, TIDE_INVALID, "no table is copied yet");
 }
 
-static tide_status request(struct tide_pipeline *pipeline, const struct tide_pipeline_end *end,
-                           const struct choice *choice, uint64_t *ret_id, struct tide_error *err)
+/* False: its lane is gone, or about to be; every table is copied to it when it takes part again. By
+ * name, since another sink may have the number of its lane by now. */
+static bool takes_part(const struct tide_pipeline *pipeline, struct tide_pipeline_end *end)
+{
+    struct tide_error ignored;
+    unsigned lane = 0;
+    return !end->is_detaching && !atomic_load(&end->has_lost) &&
+           pipeline->stream->ops->find_lane(pipeline->stream, end->sink->name, &lane, &ignored) ==
+               TIDE_OK;
+}
+
+static tide_status fail_detached(tide_str sink, struct tide_error *err)
+{
+    if (sink.len == 0) {
+        return tide_fail(err, TIDE_INVALID,
+                         "every sink is detached: tables are copied anew without being asked for, "
+                         "as soon as they take part again");
+    }
+    return tide_fail(err, TIDE_INVALID,
+                     "sink %.*s is detached: every table is copied anew without being asked for, "
+                     "as soon as it takes part again",
+                     TIDE_STR_ARG(sink));
+}
+
+/* Before anything is asked for: is there a sink that can be asked? */
+static tide_status check_sink(struct tide_pipeline *pipeline, tide_str sink, struct tide_error *err)
+{
+    if (sink.len > 0 && find_end(pipeline, sink) == NULL) {
+        return no_such_sink(pipeline, sink, err);
+    }
+    for (size_t i = 0; i < pipeline->end_count; i++) {
+        struct tide_pipeline_end *end = &pipeline->ends[i];
+        if ((sink.len == 0 || tide_str_equal(end->sink->name, sink)) && takes_part(pipeline, end)) {
+            return TIDE_OK;
+        }
+    }
+    return fail_detached(sink, err);
+}
+
+/* Ingest may have let the sink go since the look: then it is as if it had been before. */
+static tide_status request(struct tide_pipeline *pipeline, struct tide_pipeline_end *end,
+                           const struct choice *choice, struct tide_buf *sinks, uint64_t *newest,
+                           struct tide_error *err)
 {
     struct tide_stream *stream = pipeline->stream;
-    if (end->is_detaching) { /* every table is copied to it when it takes part again */
+    uint64_t id = 0;
+    if (!takes_part(pipeline, end)) {
         return TIDE_OK;
     }
-    return stream->ops->request(stream, end->lane, choice->stores, choice->count, ret_id, err);
+    tide_status status =
+        stream->ops->request(stream, end->lane, choice->stores, choice->count, &id, err);
+    if (status == TIDE_OK) {
+        *newest = id > *newest ? id : *newest;
+        tide_buf_printf(sinks, "%.*s\n", TIDE_STR_ARG(end->sink->name));
+    }
+    return status == TIDE_INVALID ? TIDE_OK : status;
 }
 
 static tide_status backfill(struct tide_pipeline *pipeline, tide_str sink,
-                            const struct choice *choice, struct tide_error *err)
+                            const struct choice *choice, struct tide_buf *sinks,
+                            struct tide_error *err)
 {
     uint64_t newest = 0;
     for (size_t i = 0; i < pipeline->end_count; i++) {
-        const struct tide_pipeline_end *end = &pipeline->ends[i];
+        struct tide_pipeline_end *end = &pipeline->ends[i];
         if (sink.len == 0 || tide_str_equal(end->sink->name, sink)) {
-            uint64_t id = 0;
-            TIDE_TRY(request(pipeline, end, choice, &id, err));
-            newest = id > newest ? id : newest;
+            TIDE_TRY(request(pipeline, end, choice, sinks, &newest, err));
         }
+    }
+    if (sinks->len == 0) {
+        return fail_detached(sink, err);
     }
     return wait_for(pipeline, &tide_ingest_stats(pipeline->ingest)->requests_saved, newest, err);
 }
 
 tide_status tide_pipeline_backfill(struct tide_pipeline *pipeline, tide_str sink,
                                    const tide_str *globs, size_t glob_count,
-                                   struct tide_buf *ret_tables, struct tide_error *err)
+                                   struct tide_buf *ret_tables, struct tide_buf *ret_sinks,
+                                   struct tide_error *err)
 {
     struct choice choice = {.globs = globs, .glob_count = glob_count};
-    if (sink.len > 0 && find_end(pipeline, sink) == NULL) {
-        return no_such_sink(pipeline, sink, err);
-    }
+    TIDE_TRY(check_sink(pipeline, sink, err));
     int64_t deadline_us = tide_clock_deadline_us(REPORT_WAIT_US);
     tide_ingest_report(pipeline->ingest, deadline_us, choose, &choice);
     tide_status status = check_choice(&choice, err);
     if (status == TIDE_OK) {
-        status = backfill(pipeline, sink, &choice, err);
+        status = backfill(pipeline, sink, &choice, ret_sinks, err);
     }
     for (size_t i = 0; status == TIDE_OK && i < choice.count; i++) {
         tide_buf_printf(ret_tables, "%.*s\n", TIDE_STR_ARG(choice.stores[i]));

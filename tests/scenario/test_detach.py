@@ -1,5 +1,6 @@
 """Sinks that cannot take part for a while: the others go on, and each copy ends equal."""
 
+import json
 import os
 import shutil
 import sqlite3
@@ -80,6 +81,23 @@ def change_much(database, rounds=40):
         db.execute("DELETE FROM sessions WHERE rowid % 2 = 0")
 
 
+def check_backfill_without_late(run):
+    """late is detached: it is copied anew anyway, and cannot be asked for now."""
+    before = requests(run)
+    named = run("backfill", "shop.yaml", "--sink", "late").check(2)
+    assert "sink late is detached: every table is copied anew without being asked" in named.err
+    assert requests(run) == before
+    everywhere = run("backfill", "shop.yaml", "--tables", "sessions").check()
+    assert everywhere.out == "1 table will be copied anew to good:\n    shop.sessions\n"
+    assert "note: detached, and copied anew anyway when it takes part again: late" in everywhere.err
+
+
+def requests(run):
+    shown = json.loads(run("checkpoint", "show", "--json", ".tidemark/shop").check().out)
+    found = shown.get("checkpoint", shown)["tidemark"]
+    return [copy["request"] for copy in found["copies"]], found["requests"]
+
+
 def test_sink_that_holds_up_the_log_is_detached_and_comes_back_equal(
         run, start, database, tmp_path, small_disk):
     configure(tmp_path, "detach")
@@ -90,6 +108,7 @@ def test_sink_that_holds_up_the_log_is_detached_and_comes_back_equal(
     process.wait_for_line("sink late is detached: its lane is full", 60)
     mark = add_mark(database)
     wait_for_mark(process, tmp_path / "good.ndjson", mark)
+    check_backfill_without_late(run)
     assert process.running()
     grow(small_disk)
     process.wait_for_line("sink late takes part again and is copied anew", 60)
