@@ -219,6 +219,42 @@ static tide_status choose_sinks(struct tide_state_edit *edit, tide_str wanted,
     return TIDE_OK;
 }
 
+static bool has_begun(const struct tide_checkpoint *checkpoint, uint64_t request_id)
+{
+    for (size_t i = 0; i < checkpoint->copy_count; i++) {
+        const struct tide_checkpoint_copy *copy = &checkpoint->copies[i];
+        if (copy->request_id == request_id && (copy->is_begun || copy->is_done)) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/* What is chosen has each table once, and so have requests. */
+static bool has_same_tables(const struct tide_checkpoint_request *request,
+                            const struct tide_control_answer *chosen)
+{
+    size_t found = 0;
+    for (size_t i = 0; i < request->table_count; i++) {
+        found += has(chosen->tables, chosen->table_count, request->tables[i]);
+    }
+    return found == request->table_count && found == chosen->table_count;
+}
+
+/* The same was asked for before, and no copy of it has begun: what changed since is in it too. */
+static bool is_asked_for(const struct tide_checkpoint *checkpoint, tide_str sink,
+                         const struct tide_control_answer *chosen)
+{
+    for (size_t i = 0; i < checkpoint->request_count; i++) {
+        const struct tide_checkpoint_request *request = &checkpoint->requests[i];
+        if (tide_str_equal(request->sink, sink) && has_same_tables(request, chosen) &&
+            !has_begun(checkpoint, request->id)) {
+            return true;
+        }
+    }
+    return false;
+}
+
 /* No id may ever be given twice: those of finished requests live on in their copies. */
 static uint64_t highest_request_id(const struct tide_checkpoint *checkpoint)
 {
@@ -245,7 +281,8 @@ static void add_requests(struct tide_state_edit *edit, const struct tide_control
         requests[i] = checkpoint->requests[i];
     }
     for (size_t i = 0; i < chosen->sink_count; i++) {
-        if (!will_get_all(checkpoint, chosen->sinks[i])) {
+        if (!will_get_all(checkpoint, chosen->sinks[i]) &&
+            !is_asked_for(checkpoint, chosen->sinks[i], chosen)) {
             requests[count++] = (struct tide_checkpoint_request){
                 .id = ++id,
                 .sink = chosen->sinks[i],

@@ -31,7 +31,8 @@ void tide_state_edit_done(struct tide_state_edit *edit);
 
 /**
  * Asks for new copies of the tables that the globs choose (none: all) for the sink (empty: every
- * sink), in the checkpoint alone; of sinks that the next run copies everything to nothing is asked.
+ * sink), in the checkpoint alone; of sinks that the next run copies everything to nothing is asked,
+ * nor is what waits already and has not begun.
  * `ret_answer` gets what was chosen, in the arena. Errors:
  * TIDE_INVALID no such sink or table, naming those that there are; nothing was changed then.
  */

@@ -18,6 +18,10 @@
 /* A look that finds files only just removed is taken again so often. */
 #define PEEKS_MAX 10
 
+/* A command that changes a stopped pipeline has the lock for a moment: it is waited for so long. */
+#define LOCK_WAIT_US INT64_C(2000000)
+#define LOCK_LOOK_US 10000
+
 struct tide_state {
     char *dir;
     int dir_fd;
@@ -53,11 +57,23 @@ static tide_status remove_temporaries(const struct tide_state *state, struct tid
     return TIDE_OK;
 }
 
+static tide_status take_lock(struct tide_state *state, struct tide_error *err)
+{
+    int64_t deadline_us = tide_clock_deadline_us(LOCK_WAIT_US);
+    for (;;) {
+        tide_status status = tide_dir_lock(state->dir, &state->lock_fd, err);
+        if (status != TIDE_INVALID || tide_clock_monotonic_us() >= deadline_us) {
+            return status;
+        }
+        (void)usleep(LOCK_LOOK_US);
+    }
+}
+
 static tide_status open_locked(struct tide_state *state, struct tide_error *err)
 {
     TIDE_TRY(tide_dir_make(state->dir, err));
     TIDE_TRY(tide_dir_open(state->dir, &state->dir_fd, err));
-    TIDE_TRY(tide_dir_lock(state->dir, &state->lock_fd, err));
+    TIDE_TRY(take_lock(state, err));
     return remove_temporaries(state, err);
 }
 

@@ -34,7 +34,7 @@ struct tide_state_checkpoint {
 
 /**
  * Makes the directory (0700) where it is missing, takes its lock and removes temporary files that
- * an interrupted process left.
+ * an interrupted process left. Waits two seconds for the lock: commands have it for a moment.
  * Errors: TIDE_INVALID another process has it, with its pid; TIDE_IO.
  */
 tide_status tide_state_open(const char *dir, struct tide_state **ret_state, struct tide_error *err);

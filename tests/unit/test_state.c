@@ -355,6 +355,33 @@ static void open_second_time_is_refused_with_the_pid(void **state)
     save(f, 1); /* the first goes on */
 }
 
+/* As a command does that changes the state of a pipeline that starts just then. */
+static void open_waits_for_a_lock_held_for_a_moment(void **state)
+{
+    struct fixture *f = *state;
+    int ready[2];
+    char byte = 0;
+    tide_state_close(f->state);
+    f->state = NULL;
+    assert_int_equal(pipe(ready), 0);
+    pid_t child = fork();
+    if (child == 0) {
+        struct tide_error err;
+        struct tide_state *held = NULL;
+        tide_status status = tide_state_open(f->dir, &held, &err);
+        (void)!write(ready[1], "x", 1);
+        (void)usleep(200000);
+        _exit((int)status);
+    }
+    assert_int_equal(read(ready[0], &byte, 1), 1);
+    assert_int_equal(tide_state_open(f->dir, &f->state, &f->err), TIDE_OK);
+    int status = -1;
+    assert_int_equal(waitpid(child, &status, 0), child);
+    assert_int_equal(status, 0);
+    (void)close(ready[0]);
+    (void)close(ready[1]);
+}
+
 static void open_removes_what_an_interrupted_process_left(void **state)
 {
     struct fixture *f = *state;
@@ -498,6 +525,7 @@ int main(void)
         TEST(save_past_a_torn_file_from_the_future_is_later),
         TEST(save_two_at_once_have_two_times),
         TEST(open_second_time_is_refused_with_the_pid),
+        TEST(open_waits_for_a_lock_held_for_a_moment),
         TEST(open_removes_what_an_interrupted_process_left),
         TEST(open_makes_a_private_directory),
         TEST(open_in_a_directory_not_writable_is_io),

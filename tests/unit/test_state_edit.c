@@ -155,6 +155,35 @@ static void backfill_asks_nothing_of_sinks_that_get_everything(void **state)
     assert_int_not_equal(checkpoint->requests[1].id, checkpoint->requests[2].id);
 }
 
+/* Nothing of it has begun: one copy has all that both are about. */
+static void backfill_asked_twice_is_one_until_it_begins(void **state)
+{
+    struct fixture *f = *state;
+    struct tide_control_answer answer = {0};
+    const tide_str globs[] = {TIDE_STR("users"), TIDE_STR("orders")};
+    const tide_str turned[] = {TIDE_STR("orders"), TIDE_STR("users")};
+    put(f, DOCUMENT("7", "false"));
+    open_edit(f);
+    assert_int_equal(backfill(f, "all", globs, 2, &answer), TIDE_OK);
+    assert_int_equal(save_and_read(f)->request_count, 2);
+    assert_int_equal(backfill(f, "all", turned, 2, &answer), TIDE_OK);
+    assert_int_equal(answer.table_count, 2); /* they will be copied, as the user wants */
+    assert_int_equal(save_and_read(f)->request_count, 2);
+    assert_int_equal(backfill(f, "all", turned, 1, &answer), TIDE_OK); /* other tables */
+    assert_int_equal(save_and_read(f)->request_count, 3);
+    assert_int_equal(backfill(f, "first", turned, 1, &answer), TIDE_OK); /* as it waits already */
+    assert_int_equal(save_and_read(f)->request_count, 3);
+    struct tide_checkpoint_copy copies[4];
+    memcpy(copies, f->edit.checkpoint.copies, 3 * sizeof(copies[0]));
+    copies[3] = copies[0];
+    copies[3].request_id = 10;
+    copies[3].is_begun = true;
+    f->edit.checkpoint.copies = copies;
+    f->edit.checkpoint.copy_count = 4;
+    assert_int_equal(backfill(f, "all", globs, 2, &answer), TIDE_OK);
+    assert_int_equal(f->edit.checkpoint.request_count, 4);
+}
+
 static void backfill_of_nothing_names_what_there_is(void **state)
 {
     struct fixture *f = *state;
@@ -219,6 +248,8 @@ int main(void)
         cmocka_unit_test_setup_teardown(edit_keeps_all_else_whatever_the_source, setup, teardown),
         cmocka_unit_test_setup_teardown(backfill_gets_an_id_that_was_never_used, setup, teardown),
         cmocka_unit_test_setup_teardown(backfill_asks_nothing_of_sinks_that_get_everything, setup,
+                                        teardown),
+        cmocka_unit_test_setup_teardown(backfill_asked_twice_is_one_until_it_begins, setup,
                                         teardown),
         cmocka_unit_test_setup_teardown(backfill_of_nothing_names_what_there_is, setup, teardown),
         cmocka_unit_test_setup_teardown(pause_is_kept_of_that_sink_alone, setup, teardown),
