@@ -1,5 +1,7 @@
 #include "cmocka_prelude.h"
 
+#include "archive/container.h"
+#include "archive/writer.h"
 #include "archive_sink_kit.h"
 #include "sink/archive/archive_sink.h"
 #include "sink_kit.h"
@@ -140,6 +142,64 @@ static void open_begins_where_nothing_was_held(void **state)
     assert_rows("empty.tide", "");
 }
 
+/* As another program writes them. */
+static void make_foreign(void)
+{
+    struct tide_error err = {0};
+    struct tide_archive_writer *writer = NULL;
+    struct tide_archive_series *series = NULL;
+    const struct tide_archive_writer_options options = {0};
+    const struct tide_archive_new_source source = {.clock_anchor_wall_ns = 1};
+    int64_t id = 0;
+    ok(tide_archive_create(PATH, &err), &err);
+    ok(tide_archive_writer_open(PATH, &options, &writer, &err), &err);
+    ok(tide_archive_add_source(writer, &source, &id, &err), &err);
+    ok(tide_archive_series_open(writer, id, TIDE_STR("cpu"), &series, &err), &err);
+    const struct tide_archive_row row = {.series = series, .ts = 5, .bytes = TIDE_STR("x")};
+    ok(tide_archive_write(writer, &(struct tide_archive_tick){.rows = &row, .row_count = 1}, &err),
+       &err);
+    tide_archive_writer_close(writer);
+}
+
+static void open_on_another_programs_archive_begins_beside_its_rows(void **state)
+{
+    (void)state;
+    make_foreign();
+    struct tide_sink_options options = kit_options(PATH);
+    refused(&options, TIDE_INVALID, "with rows that are no copy of ours; append to it");
+    options.is_resumed = true;
+    refused(&options, TIDE_STALE, "has no record of what it holds; bring it back");
+    options.is_resumed = false;
+    options.existing = TIDE_EXISTING_APPEND;
+    struct tide_sink *sink = kit_open(ops, &options);
+    kit_write(ops, sink, kit_changes(kit_relation("t"), 9, 1));
+    kit_flush(ops, sink);
+    ops->close(sink);
+    assert_int_equal(number_of(PATH, "SELECT COUNT(*) FROM wal WHERE stream = 'cpu' AND ts = 5"),
+                     1);
+    assert_int_equal(number_of(PATH, "SELECT source_id FROM wal WHERE stream = 'shop.t'"), 2);
+    assert_int_equal(number_of(PATH, "SELECT complete FROM sources WHERE id = 1"), 0);
+}
+
+static void open_resumed_on_a_damaged_archive_says_so(void **state)
+{
+    (void)state;
+    begin_with_a_copy();
+    size_t len = 0;
+    char *bytes = kit_read(PATH, &len);
+    memset(bytes + 4096, 'x', len - 4096);
+    kit_put(PATH, bytes, len);
+    free(bytes);
+    struct tide_sink_options options = kit_options(PATH);
+    refused(&options, TIDE_CORRUPT, "append to it (--append");
+    options.is_resumed = true;
+    refused(&options, TIDE_CORRUPT, "bring it back as it was");
+    options.is_resumed = false;
+    options.existing = TIDE_EXISTING_OVERWRITE;
+    ops->close(kit_open(ops, &options));
+    assert_rows(PATH, "");
+}
+
 static void open_over_a_file_that_is_no_archive(void **state)
 {
     (void)state;
@@ -204,10 +264,16 @@ int main(void)
 {
 #define TEST(name) cmocka_unit_test_setup_teardown(name, kit_setup, kit_teardown)
     const struct CMUnitTest tests[] = {
-        TEST(open_on_a_copy_does_as_existing_says),     TEST(open_goes_on_with_its_own_of_several),
-        TEST(open_resumed_refuses_what_is_not_its_own), TEST(open_refuses_another_encoder),
-        TEST(open_begins_where_nothing_was_held),       TEST(open_over_a_file_that_is_no_archive),
-        TEST(overwrite_leaves_no_log_behind),           TEST(open_twice_is_refused_until_closed),
+        TEST(open_on_a_copy_does_as_existing_says),
+        TEST(open_goes_on_with_its_own_of_several),
+        TEST(open_resumed_refuses_what_is_not_its_own),
+        TEST(open_refuses_another_encoder),
+        TEST(open_begins_where_nothing_was_held),
+        TEST(open_on_another_programs_archive_begins_beside_its_rows),
+        TEST(open_resumed_on_a_damaged_archive_says_so),
+        TEST(open_over_a_file_that_is_no_archive),
+        TEST(overwrite_leaves_no_log_behind),
+        TEST(open_twice_is_refused_until_closed),
         TEST(open_with_a_lock_file_of_a_kill),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
