@@ -6,6 +6,7 @@
 #include "app/findings_print.h"
 #include "app/one_argument.h"
 #include "app/table_globs.h"
+#include "base/alloc.h"
 #include "engine/sink_check.h"
 
 #include <argp.h>
@@ -101,20 +102,33 @@ static tide_status open_and_check(const struct tide_source_ops *ops,
     return status;
 }
 
+/* Sinks whose places are refused are not looked at further: what they would find is not theirs. */
+static tide_status check_sinks(struct tide_pipeline_options *options, const bool *is_refused,
+                               struct tide_findings *findings, struct tide_error *err)
+{
+    TIDE_CLEANUP(tide_free_ptr)
+    struct tide_pipeline_sink *left = tide_alloc(options->sink_count, sizeof(*left));
+    size_t count = 0;
+    for (size_t i = 0; i < options->sink_count; i++) {
+        if (!is_refused[i]) {
+            left[count++] = options->sinks[i];
+        }
+    }
+    options->sinks = left;
+    options->sink_count = count;
+    return tide_pipeline_check_sinks(options, findings, err);
+}
+
 /* What is beside the source: places that are its own, the state, the sinks. */
 static tide_status check_targets(const struct tide_config *config, struct tide_findings *findings,
                                  struct tide_error *err)
 {
     struct tide_pipeline_options options = {0};
     TIDE_TRY(tide_config_pipeline(config, &options, err));
-    tide_status status = tide_check_apart(&options, err);
-    if (status == TIDE_INVALID) {
-        tide_findings_add(findings, true, tide_str_from(err->message), TIDE_STR(""));
-        status = TIDE_OK;
-    }
-    if (status == TIDE_OK) {
-        status = tide_pipeline_check_sinks(&options, findings, err);
-    }
+    TIDE_CLEANUP(tide_free_ptr)
+    bool *is_refused = tide_alloc(options.sink_count, sizeof(*is_refused));
+    tide_check_each_apart(&options, tide_config_file_name(config), findings, is_refused);
+    tide_status status = check_sinks(&options, is_refused, findings, err);
     options.stream->ops->free(options.stream);
     return status;
 }

@@ -189,7 +189,7 @@ static tide_status run(const struct copy_command *command, struct tide_copy_repo
         .is_one_shot = !command->is_following,
     };
     TIDE_TRY(tide_channel_new(NULL, &options.stream, err));
-    return tide_run_pipeline(&options, command->is_quiet, report, err);
+    return tide_run_pipeline(&options, NULL, command->is_quiet, report, err);
 }
 
 int tide_command_copy(int argc, char **argv)

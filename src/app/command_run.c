@@ -61,7 +61,7 @@ static tide_status run(const struct tide_config *config, bool is_quiet,
 {
     struct tide_pipeline_options options = {0};
     TIDE_TRY(tide_config_pipeline(config, &options, err));
-    return tide_run_pipeline(&options, is_quiet, report, err);
+    return tide_run_pipeline(&options, tide_config_file_name(config), is_quiet, report, err);
 }
 
 int tide_command_run(int argc, char **argv)

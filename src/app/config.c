@@ -143,6 +143,12 @@ tide_status tide_config_load(const char *file, struct tide_config *ret_config,
     return TIDE_OK;
 }
 
+const char *tide_config_file_name(const struct tide_config *config)
+{
+    const char *slash = strrchr(config->file, '/');
+    return slash == NULL ? config->file : slash + 1;
+}
+
 tide_status tide_config_pipeline(const struct tide_config *config,
                                  struct tide_pipeline_options *ret_options, struct tide_error *err)
 {

@@ -61,6 +61,9 @@ tide_status tide_config_parse(const char *file, tide_str bytes, struct tide_conf
 tide_status tide_config_load(const char *file, struct tide_config *ret_config,
                              struct tide_error *err);
 
+/** The file's name in its folder: what it is called after load. */
+const char *tide_config_file_name(const struct tide_config *config);
+
 /**
  * Appends the state directory that a configuration names, for commands that need no more of it:
  * mistakes and secrets in its other keys do not matter. What is wrong is said on standard error.

@@ -170,10 +170,11 @@ static tide_status run_apart(const struct tide_pipeline_options *options, bool i
     return note_stop(report, status, err);
 }
 
-tide_status tide_run_pipeline(const struct tide_pipeline_options *options, bool is_quiet,
+tide_status tide_run_pipeline(const struct tide_pipeline_options *options,
+                              const char *configuration, bool is_quiet,
                               struct tide_copy_report *report, struct tide_error *err)
 {
-    tide_status status = tide_check_apart(options, err);
+    tide_status status = tide_check_apart(options, configuration, err);
     if (status != TIDE_OK) {
         options->stream->ops->free(options->stream);
         return status;
