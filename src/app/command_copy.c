@@ -79,7 +79,17 @@ static enum tide_refused refused_from(const char *word, struct argp_state *state
     return TIDE_REFUSED_DEAD_LETTER;
 }
 
-static error_t parse_flag(int key, struct copy_command *command)
+static void set_existing(struct copy_command *command, enum tide_sink_existing existing,
+                         struct argp_state *state)
+{
+    if (command->existing != TIDE_EXISTING_REFUSE && command->existing != existing) {
+        argp_error(state, "--append goes on behind what is there and --overwrite replaces it; "
+                          "choose one");
+    }
+    command->existing = existing;
+}
+
+static error_t parse_flag(int key, struct copy_command *command, struct argp_state *state)
 {
     switch (key) {
     case 'f':
@@ -92,10 +102,10 @@ static error_t parse_flag(int key, struct copy_command *command)
         command->is_keeping = true;
         return 0;
     case OPTION_APPEND:
-        command->existing = TIDE_EXISTING_APPEND;
+        set_existing(command, TIDE_EXISTING_APPEND, state);
         return 0;
     case OPTION_OVERWRITE:
-        command->existing = TIDE_EXISTING_OVERWRITE;
+        set_existing(command, TIDE_EXISTING_OVERWRITE, state);
         return 0;
     default:
         return ARGP_ERR_UNKNOWN;
@@ -147,7 +157,7 @@ static error_t parse_option(int key, char *arg, struct argp_state *state)
         }
         return 0;
     default:
-        return parse_flag(key, command);
+        return parse_flag(key, command, state);
     }
 }
 

@@ -12,6 +12,6 @@ struct tide_table_globs {
     size_t count;
 };
 
-/** Adds the globs of a comma-separated list, which is cut up in place and must stay. Too many end
- * the program. */
+/** Adds the globs of a comma-separated list, which is cut up in place and must stay. Too many,
+ * or none in it, end the program. */
 void tide_table_globs_add(struct tide_table_globs *globs, char *list, struct argp_state *state);

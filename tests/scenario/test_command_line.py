@@ -51,3 +51,19 @@ def test_closed_pipe_is_failed_and_quiet(program):
     result = subprocess.run([program, "--help"], stdout=writer, stderr=subprocess.PIPE, check=False)
     os.close(writer)
     assert result.returncode == 3 and result.stderr == b""
+
+
+def test_append_and_overwrite_together_are_refused(run, tmp_path):
+    for both in (["--append", "--overwrite"], ["--overwrite", "--append"]):
+        result = run("copy", "sqlite:shop.db", "file:out.ndjson", *both).check(2)
+        assert "choose one" in result.err
+    assert not list(tmp_path.iterdir())
+
+
+def test_tables_that_name_none_are_refused(run, tmp_path):
+    for none in ("", ",", ",,"):
+        for command in (["copy", "sqlite:shop.db", "null:"], ["check", "sqlite:shop.db"],
+                        ["backfill", "shop.yaml"], ["dead-letters", "replay", "shop.yaml"]):
+            result = run(*command, "--tables", none).check(2)
+            assert "--tables names no table" in result.err, (command, result.err)
+    assert not list(tmp_path.iterdir())
