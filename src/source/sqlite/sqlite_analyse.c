@@ -4,6 +4,7 @@
 #include "base/buf.h"
 #include "base/limits.h"
 #include "source/sqlite/sqlite_db.h"
+#include "source/sqlite/sqlite_probe.h"
 #include "source/sqlite/sqlite_spec.h"
 #include "source/sqlite/sqlite_tokens.h"
 
@@ -272,43 +273,6 @@ static tide_status read_indexes(sqlite3 *db, struct tide_sqlite_table *table,
     }
 }
 
-/* A SELECT as the chunk reader's: by key, in the order of the key's index. */
-static void probe_sql(const struct tide_sqlite_table *table, struct tide_buf *sql)
-{
-    tide_buf_append_str(sql, TIDE_STR("SELECT 1"));
-    for (size_t i = 0; i < table->column_count; i++) {
-        tide_buf_append_str(sql, TIDE_STR(", "));
-        tide_sqlite_append_name(sql, table->columns[i].name);
-    }
-    tide_buf_append_str(sql, TIDE_STR(" FROM main."));
-    tide_sqlite_append_name(sql, table->name);
-    tide_buf_append_str(sql, TIDE_STR(" WHERE 1"));
-    for (size_t i = 0; i < table->key_count; i++) {
-        tide_buf_append_str(sql, TIDE_STR(" AND "));
-        tide_sqlite_append_name(sql, table->columns[table->key_columns[i]].name);
-        tide_buf_append_str(sql, TIDE_STR(" COLLATE "));
-        tide_sqlite_append_name(sql, table->key_collations[i]);
-        tide_buf_append_str(sql, TIDE_STR(" = ?1"));
-    }
-}
-
-/* A collation or function that only the application has makes the table unreadable to us. */
-static void probe(sqlite3 *db, struct tide_sqlite_table *table)
-{
-    TIDE_CLEANUP(tide_buf_done) struct tide_buf sql = {0};
-    probe_sql(table, &sql);
-    TIDE_CLEANUP(tide_sqlite_stmt_done) sqlite3_stmt *stmt = NULL;
-    int rc = sqlite3_prepare_v3(db, sql.ptr, (int)sql.len, 0, &stmt, NULL);
-    if ((rc & 0xff) != SQLITE_ERROR) {
-        return; /* other errors show themselves to whoever reads */
-    }
-    tide_buf_reset(&sql);
-    tide_buf_printf(&sql, "it cannot be read outside its application: %s", sqlite3_errmsg(db));
-    table->problem = tide_arena_str(&table->arena, tide_buf_str(&sql));
-    table->identity = TIDE_SQLITE_NOT_FOLLOWED;
-    table->is_nullable = false;
-}
-
 /* SQLite takes any bytes for a name; frames are UTF-8. */
 static void judge_names(struct tide_sqlite_table *table)
 {
@@ -335,7 +299,7 @@ static tide_status analyse_ordinary(sqlite3 *db, struct tide_sqlite_table *table
     TIDE_TRY(read_indexes(db, table, err));
     tide_sqlite_identify(table);
     if (table->identity != TIDE_SQLITE_NOT_FOLLOWED) {
-        probe(db, table);
+        tide_sqlite_probe(db, table);
     }
     return TIDE_OK;
 }
