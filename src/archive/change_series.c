@@ -14,13 +14,14 @@ static tide_status open_scan(struct tide_archive *archive,
 static void count(struct tide_change_summary *summary, const struct tide_change_seen *seen)
 {
     enum tide_change_row_kind kind = seen->row.kind;
-    if (summary->position_kind == NULL) {
+    if (summary->rows + summary->changes + summary->marks == 0) {
         summary->position_kind = seen->columns->position_kind;
         summary->first_ts = seen->ts;
     }
     summary->last_ts = seen->ts;
     summary->changes += kind == TIDE_ROW_CHANGE;
     summary->rows += kind == TIDE_ROW_SNAPSHOT || kind == TIDE_ROW_STUB;
+    summary->marks += kind >= TIDE_ROW_BEGIN;
     if (seen->row.incarnation > summary->incarnation) {
         summary->incarnation = seen->row.incarnation;
     }

@@ -14,6 +14,7 @@
 struct tide_change_summary {
     int64_t rows; /* of copies, stubs too */
     int64_t changes;
+    int64_t marks;    /* begin, resume and end of copies */
     int64_t first_ts; /* with rows of any kind */
     int64_t last_ts;
     size_t snapshots;
