@@ -87,6 +87,14 @@ static void note_new_tables(struct run *run)
     }
 }
 
+/* Stopped, it may have left out a sink all the time; of a copy that has ended all is held. */
+static void note_behind(struct run *run)
+{
+    struct tide_buf notes TIDE_CLEANUP(tide_buf_done) = {0};
+    tide_pipeline_note_behind(run->pipeline, &notes);
+    tide_copy_report_notes(run->report, tide_buf_str(&notes));
+}
+
 static tide_status run_to_end(struct run *run, bool is_quiet, struct tide_error *err)
 {
     struct tide_copy_report *report = run->report;
@@ -99,6 +107,7 @@ static tide_status run_to_end(struct run *run, bool is_quiet, struct tide_error 
     tide_control_set_phase(&run->control, TIDE_CONTROL_STOPPING);
     tide_progress_view_clear(&run->view);
     if (status == TIDE_OK) { /* it went on without a sink that has failed */
+        note_behind(run);
         status = tide_pipeline_failed_sink(run->pipeline, err);
     }
     struct tide_error late;

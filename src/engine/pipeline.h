@@ -106,6 +106,9 @@ tide_status tide_pipeline_failed_sink(const struct tide_pipeline *pipeline, stru
  */
 void tide_pipeline_halt(struct tide_pipeline *pipeline);
 bool tide_pipeline_is_drained(struct tide_pipeline *pipeline);
+/** Between the two: a line for each sink that is paused, detached, waits after an error or has not
+ * taken all. */
+void tide_pipeline_note_behind(struct tide_pipeline *pipeline, struct tide_buf *notes);
 tide_status tide_pipeline_finish(struct tide_pipeline *pipeline, struct tide_error *err);
 
 /**
