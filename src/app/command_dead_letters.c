@@ -1,5 +1,6 @@
 /* tidemark dead-letters: look at the records that sinks did not take. */
 #include "app/commands.h"
+#include "app/dead_letters_names.h"
 #include "app/dead_letters_print.h"
 #include "app/dead_letters_replay.h"
 #include "app/state_find.h"
@@ -181,6 +182,17 @@ static tide_status list_letter(void *context, const struct tide_dead_letter_foun
     return TIDE_OK;
 }
 
+/* TIDE_END: none is as was asked for, which may be a mistyped name. */
+static tide_status say_none(const char *dir, const struct tide_dead_letters_view *view,
+                            struct tide_error *err)
+{
+    struct tide_buf said TIDE_CLEANUP(tide_buf_done) = {0};
+    TIDE_TRY(tide_dead_letters_say_none(dir, view, &said, err));
+    (void)fprintf(stderr, "%s\n", tide_buf_cstr(&said));
+    return TIDE_END;
+}
+
+/* TIDE_END: there is none of that sink or those tables. */
 static tide_status list(const struct dead_letters_command *command, const char *dir,
                         uint64_t *ret_bad_lines, struct tide_error *err)
 {
@@ -192,6 +204,11 @@ static tide_status list(const struct dead_letters_command *command, const char *
     tide_buf_done(&listing.out);
     if (status == TIDE_OK && command->is_count) {
         (void)printf("%llu\n", (unsigned long long)listing.count);
+        return TIDE_OK;
+    }
+    bool is_chosen = command->sink != NULL || command->globs.count > 0;
+    if (status == TIDE_OK && listing.count == 0 && is_chosen) {
+        return say_none(dir, &view, err);
     }
     return status;
 }

@@ -14,7 +14,7 @@
 #include <stdio.h>
 #include <sys/stat.h>
 
-#define ANSWER_US 20000000 /* longer than what another request may take before it */
+#define ANSWER_US 5000000 /* longer than what another request may take before it */
 
 enum {
     OPTION_JSON = 256
@@ -55,7 +55,7 @@ static const struct argp parser = {
            "Exit status: 0 it runs and is well; 1 it does not run, has not started yet, stands "
            "still, a sink has failed or waits after an error, or a table could not be copied; "
            "2 wrong usage, or several pipelines have their state here; 3 its state could not be "
-           "read, or it does not answer.",
+           "read, or it does not answer within 5 s.",
 };
 
 static void write_out(const struct tide_buf *out)

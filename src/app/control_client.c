@@ -32,7 +32,9 @@ static tide_status wait_readable(int fd, int64_t deadline_us, struct tide_error 
         struct pollfd one = {.fd = fd, .events = POLLIN};
         int64_t left_us = deadline_us - tide_clock_monotonic_us();
         if (left_us <= 0) {
-            return tide_fail(err, TIDE_TIMEOUT, "the pipeline did not answer in time");
+            return tide_fail(
+                err, TIDE_TIMEOUT,
+                "the pipeline does not answer: its process is stopped, or has too much to do");
         }
         if (poll(&one, 1, (int)(left_us / 1000) + 1) > 0) {
             return TIDE_OK;

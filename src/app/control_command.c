@@ -12,7 +12,7 @@
 #include <stdio.h>
 #include <time.h>
 
-#define ANSWER_US 60000000 /* a checkpoint on a slow disk, behind a full lane */
+#define ANSWER_US 10000000 /* longer than two requests wait for their checkpoints */
 #define AGAIN_US  10000000 /* a pipeline that is starting or stopping is asked again so long */
 #define REST_US   50000
 

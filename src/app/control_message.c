@@ -63,7 +63,8 @@ tide_status tide_control_request_decode(tide_str line, struct tide_arena *arena,
         {.name = "sink", .is_optional = true},
         {.name = "tables", .is_optional = true},
     };
-    const struct tide_shape_form form = {.fields = fields, .count = COUNT(fields)};
+    const struct tide_shape_form form = {
+        .fields = fields, .count = COUNT(fields), .refuse_unknown = true};
     const struct tide_shape shape = {.document = line.ptr, .arena = arena};
     struct tide_control_request request = {0};
     tide_str values[COUNT(fields)];

@@ -8,7 +8,8 @@
  *     {"status":"ok","sinks":["all"],"tables":["shop.orders"],"report":{…}}
  *     {"status":"invalid","message":"there is no sink …"}
  *
- * Keys that are not known are passed over; those that say nothing are left out.
+ * Of a request, keys that are not known are refused: who sends one wants something. Of an answer
+ * they are passed over. Those that say nothing are left out.
  */
 #pragma once
 

@@ -8,10 +8,11 @@
 #include "base/clock.h"
 #include "base/map.h"
 #include "engine/dead_letter_marks.h"
+#include "engine/state.h"
 
 #include <stdio.h>
 
-#define ANSWER_US 10000000
+#define ANSWER_US 5000000
 
 /* The letters of one sink. */
 struct group {
@@ -27,9 +28,11 @@ struct plan {
     const char *dir;
     const struct tide_config *config;         /* NULL: only the directory was named */
     const struct tide_status_report *running; /* NULL: no pipeline runs */
+    const struct tide_checkpoint *saved;      /* else what it last said; NULL: it never ran */
     struct tide_arena arena;
     struct group *groups;
-    uint64_t nameless; /* of older versions: which sink refused them is not known */
+    uint64_t nameless;           /* of older versions: which sink refused them is not known */
+    struct tide_map passed_over; /* why, to the number of letters */
 };
 
 static void plan_done(struct plan *plan)
@@ -38,6 +41,7 @@ static void plan_done(struct plan *plan)
         tide_map_done(&group->stores);
         tide_buf_done(&group->ids);
     }
+    tide_map_done(&plan->passed_over);
     tide_arena_done(&plan->arena);
 }
 
@@ -55,6 +59,75 @@ static struct group *group_of(struct plan *plan, tide_str sink)
     return group;
 }
 
+static bool has_configured(const struct tide_config *config, tide_str sink)
+{
+    for (size_t i = 0; i < config->sink_count; i++) {
+        if (tide_str_equal(config->sinks[i].name, sink)) {
+            return true;
+        }
+    }
+    return false;
+}
+
+static const struct tide_status_sink *find_running(const struct plan *plan, tide_str sink)
+{
+    for (size_t i = 0; i < plan->running->sink_count; i++) {
+        if (tide_str_equal(plan->running->sinks[i].name, sink)) {
+            return &plan->running->sinks[i];
+        }
+    }
+    return NULL;
+}
+
+static bool has_sink(const struct plan *plan, tide_str sink)
+{
+    if (plan->running != NULL) {
+        return find_running(plan, sink) != NULL;
+    }
+    bool is_saved = plan->saved == NULL;
+    for (size_t i = 0; !is_saved && i < plan->saved->sink_count; i++) {
+        is_saved = tide_str_equal(plan->saved->sinks[i].name, sink);
+    }
+    return is_saved && (plan->config == NULL || has_configured(plan->config, sink));
+}
+
+static bool has_table(const struct plan *plan, tide_str store)
+{
+    bool is_there = plan->running == NULL && plan->saved == NULL;
+    for (size_t i = 0; plan->running != NULL && i < plan->running->snapshot_count; i++) {
+        is_there = is_there || tide_str_equal(plan->running->snapshots[i].store, store);
+    }
+    for (size_t i = 0; plan->running == NULL && plan->saved != NULL && i < plan->saved->copy_count;
+         i++) {
+        is_there = is_there || tide_str_equal(plan->saved->copies[i].store, store);
+    }
+    return is_there;
+}
+
+/* Nothing can be asked for it, now or ever; or it comes anyway. False: it can be. */
+static bool pass_over(struct plan *plan, const struct tide_dead_letter_read *letter)
+{
+    TIDE_CLEANUP(tide_buf_done) struct tide_buf why = {0};
+    const struct tide_status_sink *running =
+        plan->running == NULL ? NULL : find_running(plan, letter->sink);
+    if (!has_sink(plan, letter->sink)) {
+        tide_buf_append_str(&why, TIDE_STR("there is no sink "));
+        tide_append_safe(&why, letter->sink);
+        tide_buf_append_str(&why, TIDE_STR(" any more"));
+    } else if (!has_table(plan, letter->store)) {
+        tide_buf_append_str(&why, TIDE_STR("there is no table "));
+        tide_append_safe(&why, letter->store);
+        tide_buf_append_str(&why, TIDE_STR(" any more"));
+    } else if (running != NULL && tide_str_equal(running->state, TIDE_STR("detached"))) {
+        tide_buf_printf(&why, "sink %.*s is detached, and every table is copied to it anyway",
+                        TIDE_STR_ARG(letter->sink));
+    } else {
+        return false;
+    }
+    tide_map_put(&plan->passed_over, tide_buf_str(&why), NULL)->number++;
+    return true;
+}
+
 static tide_status take_letter(void *context, const struct tide_dead_letter_found *found,
                                bool is_replayed, struct tide_error *err)
 {
@@ -64,6 +137,9 @@ static tide_status take_letter(void *context, const struct tide_dead_letter_foun
     (void)err;
     if (letter->sink.len == 0) {
         plan->nameless++;
+        return TIDE_OK;
+    }
+    if (pass_over(plan, letter)) {
         return TIDE_OK;
     }
     struct group *group = group_of(plan, letter->sink);
@@ -118,16 +194,10 @@ static tide_status check_group(const struct plan *plan, const struct group *grou
         return TIDE_OK;
     }
     if (!find_limit(plan, group->sink, &limit)) {
-        return plan->running == NULL && plan->config == NULL
-                   ? tide_fail(err, TIDE_INVALID,
-                               "no pipeline runs with %s: name its configuration instead, which "
-                               "says what its sinks take, or say --force",
-                               plan->dir)
-                   : tide_fail(
-                         err, TIDE_INVALID,
-                         "letters are of sink %s, which is not there any more; leave them out "
-                         "with --sink NAME",
-                         group->sink);
+        return tide_fail(err, TIDE_INVALID,
+                         "no pipeline runs with %s: name its configuration instead, which says "
+                         "what its sinks take, or say --force",
+                         plan->dir);
     }
     for (const struct tide_map_entry *entry;
          (entry = tide_map_next(&group->stores, &at)) != NULL;) {
@@ -177,6 +247,17 @@ static tide_status ask_group(struct plan *plan, const struct group *group, struc
     return TIDE_OK;
 }
 
+static void say_passed_over(const struct plan *plan)
+{
+    size_t at = 0;
+    for (const struct tide_map_entry *entry;
+         (entry = tide_map_next(&plan->passed_over, &at)) != NULL;) {
+        unsigned long long count = entry->value.number;
+        (void)fprintf(stderr, "note: %llu letter%s passed over: %.*s\n", count,
+                      count == 1 ? " is" : "s are", TIDE_STR_ARG(entry->key));
+    }
+}
+
 static tide_status ask_all(struct plan *plan, struct tide_error *err)
 {
     for (const struct group *group = plan->groups; group != NULL; group = group->next) {
@@ -185,7 +266,8 @@ static tide_status ask_all(struct plan *plan, struct tide_error *err)
     for (const struct group *group = plan->groups; group != NULL; group = group->next) {
         TIDE_TRY(ask_group(plan, group, err));
     }
-    if (plan->groups == NULL) {
+    say_passed_over(plan);
+    if (plan->groups == NULL && plan->passed_over.count == 0) {
         (void)printf("there are no letters to replay\n");
     }
     if (plan->nameless > 0) {
@@ -214,11 +296,33 @@ static tide_status ask_running(struct plan *plan, struct tide_status_report *rep
     return TIDE_OK;
 }
 
+/* Which sinks and tables there were when nothing is there to ask. */
+static tide_status look_at_state(struct plan *plan, struct tide_checkpoint *saved,
+                                 struct tide_error *err)
+{
+    TIDE_CLEANUP(tide_buf_done) struct tide_buf warnings = {0};
+    struct tide_state_checkpoint found = {0};
+    bool is_found = false;
+    if (plan->running != NULL) {
+        return TIDE_OK;
+    }
+    TIDE_TRY(tide_state_peek(plan->dir, &plan->arena, &is_found, &found, &warnings, err));
+    if (!is_found) {
+        return TIDE_OK;
+    }
+    if (tide_checkpoint_decode(found.json, NULL, &plan->arena, saved, err) != TIDE_OK) {
+        return tide_fail_context(err, "%s/%.*s", plan->dir, TIDE_STR_ARG(found.file));
+    }
+    plan->saved = saved->has_tidemark ? saved : NULL;
+    return TIDE_OK;
+}
+
 tide_status tide_dead_letters_replay(const struct tide_dead_letters_replay *replay,
                                      uint64_t *ret_bad_lines, struct tide_error *err)
 {
     struct tide_config config TIDE_CLEANUP(tide_config_done) = {0};
     struct tide_status_report report = {0};
+    struct tide_checkpoint saved = {0};
     TIDE_CLEANUP(plan_done) struct plan plan = {.replay = replay, .dir = replay->file};
     const struct tide_dead_letters_view view = {.sink = replay->sink, .globs = replay->globs};
     if (tide_config_is_file(replay->file)) {
@@ -226,7 +330,8 @@ tide_status tide_dead_letters_replay(const struct tide_dead_letters_replay *repl
         plan.config = &config;
         plan.dir = config.state_dir;
     }
-    TIDE_TRY(tide_dead_letters_view(plan.dir, &view, take_letter, &plan, ret_bad_lines, err));
     TIDE_TRY(ask_running(&plan, &report, err));
+    TIDE_TRY(look_at_state(&plan, &saved, err));
+    TIDE_TRY(tide_dead_letters_view(plan.dir, &view, take_letter, &plan, ret_bad_lines, err));
     return ask_all(&plan, err);
 }

@@ -13,9 +13,10 @@ struct tide_dead_letters_replay {
 /**
  * Asks for new copies of the tables that the letters are of, each for the sink that refused it, and
  * marks the letters as replayed once that is durable; says so on standard output. Nothing is asked
- * for when a sink would refuse one of the records again.
+ * for when a sink would refuse one of the records again. Letters of which the sink or the table is
+ * not there any more are passed over, with a note on standard error.
  *
- * Errors:  TIDE_INVALID that, or there is no such sink or table any more; TIDE_IO.
+ * Errors:  TIDE_INVALID a record would be refused again; TIDE_IO.
  */
 tide_status tide_dead_letters_replay(const struct tide_dead_letters_replay *replay,
                                      uint64_t *ret_bad_lines, struct tide_error *err);

@@ -46,7 +46,7 @@
 #define TIDE_CHECKPOINT_INTERVAL_US ((int64_t)1000000) /* while following */
 #define TIDE_CHECKPOINT_BYTES_MAX   (64 * TIDE_MIB)
 
-#define TIDE_CONTROL_WAIT_US  ((int64_t)10000000) /* for a wish to be in a checkpoint */
+#define TIDE_CONTROL_WAIT_US  ((int64_t)4000000)  /* for a wish to be in a checkpoint */
 #define TIDE_STALLED_AFTER_US ((int64_t)30000000) /* without progress */
 
 /* dead letters */

@@ -50,6 +50,9 @@ static tide_status no_such_sink(const struct tide_pipeline *pipeline, tide_str n
         tide_buf_printf(&names, "%s%.*s", i == 0 ? "" : ", ",
                         TIDE_STR_ARG(pipeline->ends[i].sink->name));
     }
+    if (name.len == 0) {
+        return tide_fail(err, TIDE_INVALID, "say which sink: %s", tide_buf_cstr(&names));
+    }
     return tide_fail(err, TIDE_INVALID, "there is no sink %.*s; there is %s", TIDE_STR_ARG(name),
                      tide_buf_cstr(&names));
 }

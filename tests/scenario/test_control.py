@@ -262,6 +262,41 @@ def test_hostile_clients_break_nothing(run, database, tmp_path, pipeline, rng, m
     finish(process, run, database, tmp_path)
 
 
+def ask(tmp_path, line):
+    """What comes back over the socket for a line of a client's own."""
+    with socket.socket(socket.AF_UNIX) as client:
+        client.connect(os.path.relpath(tmp_path / STATE / "control"))
+        client.sendall(line + b"\n")
+        with client.makefile("rb") as answer:
+            return json.loads(answer.read())
+
+
+def test_socket_says_what_is_wrong_with_a_request(run, database, tmp_path, pipeline, monkeypatch):
+    process = pipeline()
+    wait_for_report(process, run, is_copied, "the copies")
+    monkeypatch.chdir(tmp_path)
+    for command in (b"pause", b"resume"):
+        answer = ask(tmp_path, b'{"command":"%s"}' % command)
+        assert answer == {"status": "invalid", "message": "say which sink: all, each"}
+    answer = ask(tmp_path, b'{"command":"backfill","table":"orders"}')
+    assert answer["status"] == "corrupt" and "unknown key" in answer["message"]
+    assert ask(tmp_path, b'{"command":"nothing"}')["status"] == "unsupported"
+    assert ask(tmp_path, b"status")["status"] == "corrupt"
+    process.terminate().check()
+
+
+def test_process_that_does_not_answer_is_said_soon(run, database, tmp_path, pipeline):
+    process = pipeline()
+    wait_for_report(process, run, is_copied, "the copies")
+    process.signal(signal.SIGSTOP)
+    try:
+        result = run("status", "shop.yaml", timeout=9).check(3)
+    finally:
+        process.signal(signal.SIGCONT)
+    assert "does not answer: its process is stopped" in result.err and result.seconds < 7
+    process.terminate().check()
+
+
 # -- backfill
 
 def test_backfill_of_a_pipeline_that_runs(run, database, tmp_path, pipeline):

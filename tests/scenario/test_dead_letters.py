@@ -376,15 +376,40 @@ def test_replay_copies_the_tables_anew_to_their_sinks(run, start, database, tmp_
     assert listed.count("(replayed)") == 6
 
 
-def test_replay_of_a_sink_that_is_gone_is_refused(run, start, database, tmp_path):
-    make_long(database, products=[1])
+def test_replay_passes_over_what_is_gone(run, start, database, tmp_path):
+    make_long(database, products=[1], customers=[2])
+    with sqlite3.connect(database) as db:
+        db.execute("CREATE TABLE old (id INTEGER PRIMARY KEY, text TEXT)")
+        db.execute("INSERT INTO old VALUES (1, ?)", (LONG,))
     configure(tmp_path, {"all": sink("all.ndjson"), "other": sink("other.ndjson")})
-    run_until_copied(start, tmp_path, ["all.ndjson", "other.ndjson"]).interrupt().check()
+    run_until_copied(start, tmp_path, ["all.ndjson", "other.ndjson"], ends=6).interrupt().check()
+    with sqlite3.connect(database) as db:
+        db.execute("DROP TABLE old")
     configure(tmp_path, {"all": sink("all.ndjson", limit=100000)})
-    refused = run("dead-letters", "replay", "shop.yaml").check(2)
-    assert "letters are of sink other, which is not there any more" in refused.err
-    assert "1 letter of sink all" in run("dead-letters", "replay", "shop.yaml", "--sink",
-                                         "all").check().out
+    process = run_until_copied(start, tmp_path, ["all.ndjson"], ends=6)
+    process.wait_until(lambda: "shop.old" not in run("status", "shop.yaml").out, 30, "old to go")
+    asked = run("dead-letters", "replay", "shop.yaml").check()
+    assert asked.out.startswith("2 letters of sink all: 2 tables will be copied anew:\n")
+    assert "note: 3 letters are passed over: there is no sink other any more\n" in asked.err
+    assert "note: 1 letter is passed over: there is no table shop.old any more\n" in asked.err
+    assert list_count(run) == 4
+    process.interrupt().check()
+    again = run("dead-letters", "replay", "shop.yaml").check()  # when it does not run
+    assert again.out == "" and "there is no sink other any more" in again.err
+
+
+def test_list_of_a_sink_or_table_without_letters_names_those_that_have_some(
+        run, start, database, tmp_path):
+    make_long(database, products=[1])
+    configure(tmp_path, {"all": sink("all.ndjson")})
+    run_until_copied(start, tmp_path, ["all.ndjson"]).interrupt().check()
+    for options, asked in ((["--sink", "al"], "of sink al;"),
+                           (["--tables", "no*,x"], "of a table that matches no*, x;")):
+        listed = run("dead-letters", "list", "shop.yaml", *options).check(1)
+        assert listed.out == ""
+        assert listed.err == f"there is no letter {asked} there are some of sinks all and of " \
+            "tables shop.products\n"
+    assert list_count(run, "--sink", "al") == 0
 
 
 def test_letters_of_postgres_have_schemas_and_positions(run, start, pg, tmp_path):

@@ -59,6 +59,7 @@ static void request_that_is_none_is_corrupt(void **state)
         "{\"command\":\"backfill\",\"tables\":[1]}",
         "{\"command\":\"status\",\"command\":\"status\"}",
         "{\"command\":\"status\"} x",
+        "{\"command\":\"backfill\",\"table\":\"orders\"}",
         "\xff\xfe",
         "[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[",
     };
