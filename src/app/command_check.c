@@ -129,6 +129,9 @@ static tide_status check_targets(const struct tide_config *config, struct tide_f
     bool *is_refused = tide_alloc(options.sink_count, sizeof(*is_refused));
     tide_check_each_apart(&options, tide_config_file_name(config), findings, is_refused);
     tide_status status = check_sinks(&options, is_refused, findings, err);
+    if (status == TIDE_OK) {
+        status = tide_pipeline_check_source(&options, findings, err);
+    }
     options.stream->ops->free(options.stream);
     return status;
 }

@@ -125,15 +125,9 @@ static tide_status open_source(struct tide_pipeline *pipeline,
     struct tide_buf identity TIDE_CLEANUP(tide_buf_done) = {0};
     options->source_ops->identity(pipeline->source, &identity);
     pipeline->identity = tide_strndup(identity.ptr, identity.len);
-    if (pipeline->found == TIDE_PIPELINE_RESUMED &&
-        !tide_str_equal(tide_buf_str(&identity), checkpoint->identity_json)) {
-        return tide_fail(err, TIDE_STALE,
-                         "%.*s is not the source that the state in %s belongs to, or it was "
-                         "detached since; name the right source, or start anew with another "
-                         "--state and --overwrite",
-                         TIDE_STR_ARG(options->source_shown), options->state_dir);
-    }
-    return TIDE_OK;
+    return pipeline->found == TIDE_PIPELINE_RESUMED
+               ? tide_pipeline_check_identity(options, checkpoint, tide_buf_str(&identity), err)
+               : TIDE_OK;
 }
 
 static tide_status list_tables(struct tide_pipeline *pipeline, struct tide_error *err)
@@ -205,19 +199,6 @@ static tide_status load_ingest(struct tide_pipeline *pipeline,
     return TIDE_OK;
 }
 
-static tide_status check_checkpoint(const struct tide_pipeline *pipeline,
-                                    const struct tide_checkpoint *checkpoint,
-                                    struct tide_error *err)
-{
-    if (checkpoint->has_tidemark) {
-        return TIDE_OK;
-    }
-    return tide_fail(err, TIDE_UNSUPPORTED,
-                     "the checkpoint in %s is another program's: it does not say what this one "
-                     "needs to go on; start anew with another --state",
-                     pipeline->options.state_dir);
-}
-
 static tide_status open_parts(struct tide_pipeline *pipeline, struct tide_buf *notes,
                               struct tide_error *err)
 {
@@ -226,7 +207,7 @@ static tide_status open_parts(struct tide_pipeline *pipeline, struct tide_buf *n
     TIDE_TRY(tide_state_open(pipeline->options.state_dir, &pipeline->state, err));
     TIDE_TRY(load(pipeline, checkpoint, &was_found, notes, err));
     if (was_found) {
-        TIDE_TRY(check_checkpoint(pipeline, checkpoint, err));
+        TIDE_TRY(tide_pipeline_check_checkpoint(&pipeline->options, checkpoint, err));
     }
     adopt(pipeline, checkpoint, was_found);
     TIDE_TRY(open_source(pipeline, checkpoint, err));

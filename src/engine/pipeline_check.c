@@ -84,6 +84,33 @@ tide_status tide_pipeline_check_held(const struct tide_pipeline *pipeline,
     return TIDE_OK;
 }
 
+tide_status tide_pipeline_check_checkpoint(const struct tide_pipeline_options *options,
+                                           const struct tide_checkpoint *checkpoint,
+                                           struct tide_error *err)
+{
+    if (checkpoint->has_tidemark) {
+        return TIDE_OK;
+    }
+    return tide_fail(err, TIDE_UNSUPPORTED,
+                     "the checkpoint in %s is another program's: it does not say what this one "
+                     "needs to go on; start anew with another --state",
+                     options->state_dir);
+}
+
+tide_status tide_pipeline_check_identity(const struct tide_pipeline_options *options,
+                                         const struct tide_checkpoint *checkpoint,
+                                         tide_str identity, struct tide_error *err)
+{
+    if (tide_str_equal(identity, checkpoint->identity_json)) {
+        return TIDE_OK;
+    }
+    return tide_fail(err, TIDE_STALE,
+                     "%.*s is not the source that the state in %s belongs to, or it was detached "
+                     "since; name the right source, or start anew with another --state and "
+                     "--overwrite",
+                     TIDE_STR_ARG(options->source_shown), options->state_dir);
+}
+
 /* `table`, or `schema.table`. */
 static bool is_named(const struct tide_relation *table, tide_str name)
 {

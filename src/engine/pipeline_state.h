@@ -83,6 +83,16 @@ tide_status tide_pipeline_check_held(const struct tide_pipeline *pipeline,
                                      const struct tide_pipeline_sink *sink,
                                      const struct tide_sink_held *held, struct tide_error *err);
 
+/** TIDE_UNSUPPORTED when the checkpoint is another program's, without what going on needs. */
+tide_status tide_pipeline_check_checkpoint(const struct tide_pipeline_options *options,
+                                           const struct tide_checkpoint *checkpoint,
+                                           struct tide_error *err);
+
+/** TIDE_STALE when the checkpoint is of another source than the one of this identity. */
+tide_status tide_pipeline_check_identity(const struct tide_pipeline_options *options,
+                                         const struct tide_checkpoint *checkpoint,
+                                         tide_str identity, struct tide_error *err);
+
 /** TIDE_INVALID when a table that was named, not chosen by a pattern, is not among `tables`. */
 tide_status tide_pipeline_check_names(const struct tide_pipeline *pipeline,
                                       const struct tide_relation *const *tables,

@@ -1,15 +1,21 @@
 #include "engine/sink_check.h"
 
 #include "base/fsio.h"
+#include "engine/pipeline_state.h"
 #include "engine/state.h"
 #include "format/checkpoint.h"
 
 #include <unistd.h>
 
-/* The state as far as sinks have to do with it. */
+/* A run that saves and confirms meanwhile makes the checkpoint that was looked at an old one. */
+#define LOOKS_MAX 5
+
+/* What the next run goes on from. */
 struct found_state {
     struct tide_arena arena;
     struct tide_checkpoint checkpoint; /* without sinks where the next run starts anew */
+    uint64_t sequence;
+    bool goes_on;
 };
 
 static void add_problem(struct tide_findings *findings, const struct tide_error *err)
@@ -35,7 +41,10 @@ static tide_status peek(const struct tide_pipeline_options *options, struct foun
                                &state->checkpoint, err) != TIDE_OK) {
         return tide_fail_context(err, "checkpoint in %s", options->state_dir);
     }
-    if (state->checkpoint.is_closed || state->checkpoint.is_creating) {
+    TIDE_TRY(tide_pipeline_check_checkpoint(options, &state->checkpoint, err));
+    state->sequence = newest.sequence;
+    state->goes_on = !state->checkpoint.is_closed && !state->checkpoint.is_creating;
+    if (!state->goes_on) {
         state->checkpoint.sink_count = 0;
     }
     return TIDE_OK;
@@ -104,5 +113,77 @@ tide_status tide_pipeline_check_sinks(const struct tide_pipeline_options *option
     struct found_state state = {0};
     tide_status status = check_all(options, &state, findings, err);
     tide_arena_done(&state.arena);
+    return status;
+}
+
+static tide_status compare_source(const struct tide_pipeline_options *options,
+                                  const struct tide_checkpoint *checkpoint,
+                                  struct tide_source *source, struct tide_error *err)
+{
+    const struct tide_source_ops *ops = options->source_ops;
+    struct tide_position position;
+    struct tide_buf identity TIDE_CLEANUP(tide_buf_done) = {0};
+    ops->identity(source, &identity);
+    TIDE_TRY(tide_pipeline_check_identity(options, checkpoint, tide_buf_str(&identity), err));
+    TIDE_TRY(ops->position_kind->parse(checkpoint->position_json, &position, err));
+    return ops->check_saved(source, checkpoint->source_state_json, position, err);
+}
+
+static tide_status open_and_compare(const struct tide_pipeline_options *options,
+                                    const struct tide_checkpoint *checkpoint,
+                                    struct tide_error *err)
+{
+    struct tide_source *source = NULL;
+    struct tide_error ignored;
+    struct tide_source_options source_options = {
+        .place = options->source_place,
+        .connection = options->connection,
+        .pipeline = checkpoint->pipeline,
+        .globs = options->globs,
+        .glob_count = options->glob_count,
+    };
+    if (options->source_ops->open(&source_options, &source, &ignored) != TIDE_OK) {
+        return TIDE_OK;
+    }
+    tide_status status = compare_source(options, checkpoint, source, err);
+    options->source_ops->close(source);
+    return status;
+}
+
+/* `*sequence`: of the checkpoint that was looked at before, then of this one. */
+static tide_status look_at_source(const struct tide_pipeline_options *options, uint64_t *sequence,
+                                  bool *ret_is_same, struct tide_error *err)
+{
+    struct found_state state = {0};
+    struct tide_error ignored; /* said with the sinks */
+    tide_status status = TIDE_OK;
+    if (peek(options, &state, &ignored) == TIDE_OK && state.goes_on) {
+        *ret_is_same = state.sequence == *sequence;
+        *sequence = state.sequence;
+        status = *ret_is_same ? TIDE_OK : open_and_compare(options, &state.checkpoint, err);
+    }
+    tide_arena_done(&state.arena);
+    return status;
+}
+
+tide_status tide_pipeline_check_source(const struct tide_pipeline_options *options,
+                                       struct tide_findings *findings, struct tide_error *err)
+{
+    uint64_t sequence = 0;
+    bool is_same = false;
+    tide_status status = look_at_source(options, &sequence, &is_same, err);
+    for (int i = 1; status == TIDE_STALE && i < LOOKS_MAX; i++) {
+        struct tide_error again;
+        tide_status now = look_at_source(options, &sequence, &is_same, &again);
+        if (is_same) {
+            break;
+        }
+        status = now;
+        *err = again;
+    }
+    if (status == TIDE_STALE) {
+        add_problem(findings, err);
+        return TIDE_OK;
+    }
     return status;
 }

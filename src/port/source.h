@@ -122,6 +122,11 @@ struct tide_source_ops {
                            struct tide_position position, struct tide_position *ret_start,
                            struct tide_error *err);
 
+    /** What prepare would say of a checkpoint's state: TIDE_STALE with what differs and the ways
+     * on. Reads only, also while another process follows. */
+    tide_status (*check_saved)(struct tide_source *source, tide_str saved_state,
+                               struct tide_position position, struct tide_error *err);
+
     /** Starts following after `position`. prepare has succeeded. Again after a retriable error of
      * `next`, `tick` or `confirm`: then anew, whatever was there before. */
     tide_status (*stream)(struct tide_source *source, struct tide_position position,

@@ -152,3 +152,64 @@ def test_a_source_that_cannot_be_opened_hides_nothing_of_the_sinks(run, tmp_path
     assert result.code in (2, 3) and "none.db" in result.err
     assert "problem: sink one: mine.txt is there" in result.out
     assert not pathlib.Path(tmp_path / ".tidemark").exists()
+
+
+def replace(database, other):
+    for suffix in ("-wal", "-shm"):
+        pathlib.Path(f"{database}{suffix}").unlink(missing_ok=True)
+    os.replace(other, database)
+
+
+def back_up(database, to):
+    with sqlite3.connect(database) as source, sqlite3.connect(to) as target:
+        source.backup(target)
+    source.close()
+    target.close()
+
+
+def agree(check, run, sinks, message, more=""):
+    """check tells of one problem, with which run ends."""
+    problems = check(sinks, 1, more)
+    assert len(problems) == 1 and message in problems[0], problems
+    assert message in run("run", "shop.yaml").check(3).err
+
+
+def test_a_source_that_was_restored_is_told(check, start, run, database, tmp_path):
+    sinks = {"none": '"null:"', "one": "file:one.ndjson"}
+    check(sinks)
+    follow(start, tmp_path, "one.ndjson").interrupt().check()
+    back_up(database, tmp_path / "saved.db")
+    with sqlite3.connect(database) as db:
+        db.execute("UPDATE orders SET note = 'later'")
+    db.close()
+    process = start("run", "shop.yaml")
+    process.wait_until(lambda: (tmp_path / "one.ndjson").read_bytes().count(b"later") >= 50,
+                       what="the change")
+    process.interrupt().check()
+    assert check(sinks) == []
+    replace(database, tmp_path / "saved.db")
+    agree(check, run, sinks, "the log in the database ends at 1, before what this copy has read")
+
+
+def test_another_source_is_told(check, start, run, database, tmp_path):
+    sinks = {"one": "file:one.ndjson"}
+    check(sinks)
+    follow(start, tmp_path, "one.ndjson").interrupt().check()
+    with sqlite3.connect(tmp_path / "new.db") as db:
+        db.execute("CREATE TABLE orders (id INTEGER PRIMARY KEY, note TEXT)")
+    db.close()
+    replace(database, tmp_path / "new.db")
+    agree(check, run, sinks, "is not the source that the state in .tidemark/shop belongs to")
+    run("detach", "shop.yaml")
+    assert check({"one": "{place: file:one.ndjson, existing: append}"}, more="state: new\n") == []
+
+
+def test_a_source_that_is_followed_meanwhile_is_fine(check, start, run, database, tmp_path):
+    check({"one": "file:one.ndjson"})
+    process = follow(start, tmp_path, "one.ndjson")
+    for n in range(20):
+        with sqlite3.connect(database, timeout=10) as db:
+            db.execute("INSERT INTO orders VALUES (?, 'more')", [1000 + n])
+        db.close()
+        assert "problem" not in run("check", "shop.yaml").check().out
+    process.interrupt().check()

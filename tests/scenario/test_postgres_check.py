@@ -315,3 +315,22 @@ def test_who_is_not_let_in_has_not_reached_the_database(pg, run):
         hba.write_text(before)
         pg.query("SELECT pg_reload_conf()")
         pg.query(f"DROP ROLE {role}")
+
+
+def test_what_was_done_to_the_source_of_a_pipeline_is_told(pg, run, start, tmp_path):
+    """As the next run will find it; while it runs, its slot may be in use."""
+    pg.query("CREATE TABLE t (id int PRIMARY KEY); INSERT INTO t VALUES (1)")
+    (tmp_path / "shop.yaml").write_text(f"name: shop\nsource: {pg.url()}\n"
+                                        "sinks:\n  one: file:one.ndjson\n")
+    run("check", "shop.yaml").check()
+    process = start("run", "shop.yaml")
+    process.wait_until(lambda: (tmp_path / "one.ndjson").exists() and
+                       b'"kind":"end"' in (tmp_path / "one.ndjson").read_bytes(), what="the end")
+    assert "problem" not in run("check", "shop.yaml").check().out
+    process.interrupt().check()
+    assert "problem" not in run("check", "shop.yaml").check().out
+    slot, = pg.server.slots(pg.name)
+    pg.query(f"SELECT pg_drop_replication_slot('{slot}')")
+    told = f"replication slot {slot} is gone"
+    assert f"problem: {told}" in run("check", "shop.yaml").check(1).out
+    assert told in run("run", "shop.yaml").check(3).err

@@ -233,12 +233,9 @@ static tide_status add_table(struct tide_pg_conn *conn, const char *publication,
     }
 }
 
-static tide_status complete_publication(struct tide_pg_conn *conn,
-                                        const struct tide_pg_state *state,
-                                        const struct tide_pg_tables *tables,
-                                        const struct tide_pg_patience *patience,
-                                        struct tide_arena *arena, uint32_t **ret_oids,
-                                        size_t *ret_count, struct tide_error *err)
+static tide_status check_publication(struct tide_pg_conn *conn, const struct tide_pg_state *state,
+                                     struct tide_arena *arena, uint32_t **ret_oids,
+                                     size_t *ret_count, struct tide_error *err)
 {
     bool exists = false;
     TIDE_TRY(tide_pg_publication_look(conn, state->publication, query_wait(), arena, &exists,
@@ -258,6 +255,17 @@ static tide_status complete_publication(struct tide_pg_conn *conn,
                          "change: what it left out is missing" WAYS_ON,
                          state->publication);
     }
+    return TIDE_OK;
+}
+
+static tide_status complete_publication(struct tide_pg_conn *conn,
+                                        const struct tide_pg_state *state,
+                                        const struct tide_pg_tables *tables,
+                                        const struct tide_pg_patience *patience,
+                                        struct tide_arena *arena, uint32_t **ret_oids,
+                                        size_t *ret_count, struct tide_error *err)
+{
+    TIDE_TRY(check_publication(conn, state, arena, ret_oids, ret_count, err));
     for (size_t i = 0; i < tables->count; i++) {
         const struct tide_pg_table *table = tables->items[i];
         if (table->relation != NULL && !has_oid(*ret_oids, *ret_count, table->oid)) {
@@ -297,6 +305,23 @@ tide_status tide_pg_prepare_saved(struct tide_pg_conn *conn, const struct tide_p
     TIDE_TRY(tide_pg_prepare_slot(conn, state, position, FREE_US, err));
     TIDE_TRY(check_log_end(conn, position, err));
     return complete_publication(conn, state, tables, patience, arena, ret_oids, ret_count, err);
+}
+
+tide_status tide_pg_prepare_check(struct tide_pg_conn *conn, const struct tide_pg_state *state,
+                                  struct tide_position position, struct tide_arena *arena,
+                                  struct tide_error *err)
+{
+    struct tide_pg_server server;
+    uint32_t *oids = NULL;
+    size_t count = 0;
+    TIDE_TRY(tide_pg_server_read(conn, query_wait(), &server, err));
+    TIDE_TRY(tide_pg_prepare_same_server(state, server.system_identifier, server.timeline, err));
+    tide_status status = tide_pg_prepare_slot(conn, state, position, 0, err);
+    if (status != TIDE_OK && !(status == TIDE_IO && err->retriable)) {
+        return status;
+    }
+    TIDE_TRY(check_log_end(conn, position, err));
+    return check_publication(conn, state, arena, &oids, &count, err);
 }
 
 /* Taking away */

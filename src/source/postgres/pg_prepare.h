@@ -39,6 +39,11 @@ tide_status tide_pg_prepare_saved(struct tide_pg_conn *conn, const struct tide_p
                                   const struct tide_pg_patience *patience, struct tide_arena *arena,
                                   uint32_t **ret_oids, size_t *ret_count, struct tide_error *err);
 
+/** The same, only looking: nothing is added, and a slot in use is fine. */
+tide_status tide_pg_prepare_check(struct tide_pg_conn *conn, const struct tide_pg_state *state,
+                                  struct tide_position position, struct tide_arena *arena,
+                                  struct tide_error *err);
+
 /** TIDE_STALE when the server is another one, or on another timeline. */
 tide_status tide_pg_prepare_same_server(const struct tide_pg_state *state,
                                         uint64_t system_identifier, uint32_t timeline,

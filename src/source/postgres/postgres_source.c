@@ -191,6 +191,15 @@ static tide_status postgres_prepare(struct tide_source *source, const tide_str *
     return TIDE_OK;
 }
 
+static tide_status postgres_check_saved(struct tide_source *source, tide_str saved_state,
+                                        struct tide_position position, struct tide_error *err)
+{
+    struct tide_pg_state saved;
+    TIDE_TRY(tide_pg_source_connect(source, err));
+    TIDE_TRY(tide_pg_state_read(saved_state, &source->arena, &saved, err));
+    return tide_pg_prepare_check(source->conn, &saved, position, &source->arena, err);
+}
+
 static void postgres_state(struct tide_source *source, struct tide_buf *buf)
 {
     TIDE_ASSERT(source->is_prepared);
@@ -417,6 +426,7 @@ const struct tide_source_ops tide_postgres_source_ops = {
     .estimate_rows = postgres_estimate_rows,
     .check = postgres_check,
     .prepare = postgres_prepare,
+    .check_saved = postgres_check_saved,
     .stream = postgres_stream,
     .next = postgres_next,
     .state = postgres_state,

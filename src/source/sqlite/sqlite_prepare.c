@@ -47,6 +47,15 @@ static tide_status load(struct tide_source *source, tide_str saved_state, int64_
     return TIDE_OK;
 }
 
+static tide_status load_at_once(struct tide_source *source, tide_str saved_state, int64_t position,
+                                struct tide_sqlite_installed *ret_installed, struct tide_error *err)
+{
+    TIDE_TRY(tide_sqlite_exec(source->db, "BEGIN", err));
+    tide_status status = load(source, saved_state, position, ret_installed, err);
+    tide_sqlite_end_read(source);
+    return status;
+}
+
 static tide_status take_up(struct tide_source *source, const tide_str *saved_state,
                            int64_t position, struct tide_sqlite_installed *ret_installed,
                            struct tide_error *err)
@@ -58,10 +67,16 @@ static tide_status take_up(struct tide_source *source, const tide_str *saved_sta
         source->trail = (struct tide_sqlite_trail){.confirmed = ret_installed->confirmed};
         return TIDE_OK;
     }
-    TIDE_TRY(tide_sqlite_exec(source->db, "BEGIN", err));
-    tide_status status = load(source, *saved_state, position, ret_installed, err);
-    tide_sqlite_end_read(source);
-    return status;
+    return load_at_once(source, *saved_state, position, ret_installed, err);
+}
+
+tide_status tide_sqlite_check_saved(struct tide_source *source, tide_str saved_state,
+                                    struct tide_position position, struct tide_error *err)
+{
+    struct tide_sqlite_installed installed = {0};
+    TIDE_ASSERT(!source->is_prepared);
+    tide_sqlite_set_patience(source->db, TIDE_SQLITE_CHANGE_BUSY_MS);
+    return load_at_once(source, saved_state, (int64_t)position.lo, &installed, err);
 }
 
 /* Pointers to a table's relation go on being good for whoever has one. */

@@ -412,6 +412,7 @@ const struct tide_source_ops tide_sqlite_source_ops = {
     .estimate_rows = sqlite_estimate_rows,
     .check = sqlite_check,
     .prepare = tide_sqlite_prepare_source,
+    .check_saved = tide_sqlite_check_saved,
     .stream = sqlite_stream,
     .next = sqlite_next,
     .state = sqlite_state,

@@ -46,6 +46,9 @@ tide_status tide_sqlite_prepare_source(struct tide_source *source, const tide_st
                                        struct tide_position position,
                                        struct tide_position *ret_start, struct tide_error *err);
 
+tide_status tide_sqlite_check_saved(struct tide_source *source, tide_str saved_state,
+                                    struct tide_position position, struct tide_error *err);
+
 /** Mends what is to be mended (sqlite_mend.h) and goes on with the tables that there are now. */
 tide_status tide_sqlite_mend_source(struct tide_source *source, struct tide_error *err);
 
