@@ -46,6 +46,7 @@ tide_status tide_sqlite_prepare_source(struct tide_source *source, const tide_st
                                        struct tide_position position,
                                        struct tide_position *ret_start, struct tide_error *err);
 
+/** See port/source.h. */
 tide_status tide_sqlite_check_saved(struct tide_source *source, tide_str saved_state,
                                     struct tide_position position, struct tide_error *err);
 
