@@ -65,6 +65,7 @@ struct tide_copy *tide_copy_new(const struct tide_relation *relation,
     struct tide_copy *copy = tide_alloc(1, sizeof(*copy));
     copy->relation = tide_relation_ref(relation);
     copy->options = *options;
+    copy->head.incarnation = options->incarnation;
     copy->memory.charge =
         (struct tide_charge){.budget = options->budget, .user = TIDE_BUDGET_MEMORY};
     return copy;

@@ -38,6 +38,7 @@ struct tide_copy_options {
     size_t memory_bytes_max; /* remembered changes; past it, or past the budget, remembering starts
                                 anew. 0: the budget alone bounds them */
     struct tide_budget *budget; /* NULL: none; outlives the copies */
+    uint32_t incarnation;       /* of the source's log */
 };
 
 /* A key that is kept and replaced, in one allocation. */

@@ -20,6 +20,7 @@ struct tide_ingest *tide_ingest_new(const struct tide_ingest_options *options)
 {
     struct tide_ingest *ingest = tide_alloc(1, sizeof(*ingest));
     ingest->options = *options;
+    ingest->options.copy.incarnation = options->incarnation;
     ingest->pipeline = tide_strndup(options->pipeline.ptr, options->pipeline.len);
     ingest->next_request_id = 1;
     tide_waker_init(&ingest->waker);

@@ -40,6 +40,7 @@ struct tide_ingest_options {
     uint64_t max_retained_bytes; /* of the source's log, past which full lanes may be detached; 0:
                                     none */
     tide_str pipeline;           /* copied */
+    uint32_t incarnation;        /* of the source's log, when no checkpoint says it */
 };
 
 struct tide_ingest;

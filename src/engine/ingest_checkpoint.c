@@ -225,6 +225,7 @@ tide_status tide_ingest_save(struct tide_ingest *ingest, bool is_closed, struct 
         .pipeline = tide_str_from(ingest->pipeline),
         .identity_json = json_of(&draft, append_identity),
         .source_state_json = json_of(&draft, append_state),
+        .incarnation = ingest->options.copy.incarnation,
         .is_creating = ingest->is_creating,
         .is_closed = is_closed,
     };

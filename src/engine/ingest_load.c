@@ -168,6 +168,7 @@ tide_status tide_ingest_load(struct tide_ingest *ingest, const struct tide_check
     TIDE_TRY(ingest->options.source_ops->position_kind->parse(checkpoint->position_json,
                                                               &ingest->start, err));
     ingest->is_loaded = true;
+    ingest->options.copy.incarnation = checkpoint->incarnation;
     ingest->held = ingest->start;
     ingest->saved[0] = ingest->start;
     ingest->saved_count = 1;

@@ -1,12 +1,15 @@
 #include "engine/pipeline.h"
 
 #include "base/alloc.h"
+#include "base/clock.h"
 #include "base/fsio.h"
 #include "base/limits.h"
 #include "base/log.h"
 #include "engine/pipeline_state.h"
 
 #include <stdlib.h>
+
+#define INCARNATION_BEGIN_US INT64_C(1577836800000000) /* 2020-01-01 */
 
 static tide_str keep_str(struct tide_pipeline *pipeline, tide_str s)
 {
@@ -97,6 +100,32 @@ static void adopt(struct tide_pipeline *pipeline, const struct tide_checkpoint *
     }
 }
 
+static bool appends(const struct tide_pipeline_options *options)
+{
+    for (size_t i = 0; i < options->sink_count; i++) {
+        if (options->sinks[i].existing == TIDE_EXISTING_APPEND) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/*
+ * Behind what a sink has already, or an earlier pipeline of this state has written, the source's
+ * log starts over, and its positions may run lower: then places count as later all the same. The
+ * clock gives a number higher than any before, whoever wrote that; where there was nothing, 0.
+ */
+static void count_incarnation(struct tide_pipeline *pipeline, bool was_found)
+{
+    uint32_t saved = pipeline->checkpoint.incarnation;
+    if (pipeline->found == TIDE_PIPELINE_RESUMED) {
+        pipeline->incarnation = saved;
+    } else if (was_found || appends(&pipeline->options)) {
+        uint32_t now = (uint32_t)((tide_clock_utc_us() - INCARNATION_BEGIN_US) / 1000000);
+        pipeline->incarnation = now > saved ? now : saved + 1;
+    }
+}
+
 static void say(const char *what)
 {
     tide_log(TIDE_LOG_INFO, "%s", what);
@@ -160,6 +189,7 @@ static void make_ingest(struct tide_pipeline *pipeline)
         .checkpoint_interval_us = TIDE_CHECKPOINT_INTERVAL_US,
         .max_retained_bytes = pipeline->options.max_retained_bytes,
         .pipeline = tide_str_from(pipeline->name),
+        .incarnation = pipeline->incarnation,
     };
     pipeline->ingest = tide_ingest_new(&options);
     for (size_t i = 0; i < pipeline->end_count; i++) {
@@ -210,6 +240,7 @@ static tide_status open_parts(struct tide_pipeline *pipeline, struct tide_buf *n
         TIDE_TRY(tide_pipeline_check_checkpoint(&pipeline->options, checkpoint, err));
     }
     adopt(pipeline, checkpoint, was_found);
+    count_incarnation(pipeline, was_found && !checkpoint->is_creating);
     TIDE_TRY(open_source(pipeline, checkpoint, err));
     if (pipeline->found != TIDE_PIPELINE_LEFTOVER) {
         TIDE_TRY(list_tables(pipeline, err));

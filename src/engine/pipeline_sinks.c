@@ -67,6 +67,7 @@ static void new_engine(struct tide_pipeline_end *end, bool is_resumed, bool is_c
                 .position_kind = pipeline->options.source_ops->position_kind,
                 .existing = sink->existing,
                 .is_resumed = is_resumed,
+                .incarnation = pipeline->incarnation,
                 .record_bytes_max = bytes_max > 0 ? bytes_max : pipeline->options.record_bytes_max,
                 .refused = sink->refused,
                 .segments = sink->segments,

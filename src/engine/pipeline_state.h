@@ -43,7 +43,8 @@ struct tide_pipeline {
     bool *is_left_out; /* of tables: no copy of it was ever asked for */
     size_t left_out_count;
     uint64_t estimated_rows;
-    int64_t started_us; /* UTC */
+    int64_t started_us;   /* UTC */
+    uint32_t incarnation; /* of the source's log, as the pipeline counts */
 
     struct tide_waker *waker;
     pthread_t thread;

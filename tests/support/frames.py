@@ -429,12 +429,13 @@ class Rebuilder:
                 snapshot.blocked_removal = True
                 return
             kept.add(self._stub_key(store, row_key))
-        since = snapshot.changes_from
+        # none yet: before every change of its own incarnation, after all of older ones
+        since = snapshot.changes_from or (snapshot.incarnation, -math.inf, 0)
         for key, held in store.held.items():
             if held.record is None and key not in store.stale or key in kept:
                 continue
             change = store.last_change.get(key)
-            if change is None or (since is not None and change <= since):
+            if change is None or change <= since:
                 store.held[key] = Held(held.place, None)
                 store.stale.discard(key)
 
