@@ -140,7 +140,10 @@ int tide_command_detach(int argc, char **argv)
     }
     tide_status status = tide_config_is_file(command.source) ? run_file(&command, &findings, &err)
                                                              : run(&command, &findings, &err);
-    (void)tide_findings_print(stdout, &findings);
+    size_t problems = tide_findings_print(stdout, &findings);
     tide_findings_done(&findings);
-    return tide_command_end("detach", status, &err);
+    int code = tide_command_end("detach", status, &err);
+    /* A name that nobody has may be a slip: what was to be removed is still there. */
+    bool is_missed = command.pipeline != NULL && problems > 0;
+    return code == TIDE_EXIT_DONE && is_missed ? TIDE_EXIT_NO : code;
 }

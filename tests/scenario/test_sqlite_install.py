@@ -306,3 +306,12 @@ def test_a_copy_made_by_vacuum_into_carries_the_same_source(path, tmp_path):
     shutil.copy(tmp_path / "copy.db", tmp_path / "more.db")
     sqlite_ddl.uninstall(tmp_path / "more.db")
     assert query(tmp_path / "more.db", OURS) == [(0,)]
+
+
+def test_detach_of_a_pipeline_that_is_not_there_says_no(path, run):
+    sqlite_ddl.install(path, "p")
+    for _ in range(2):      # the second time nothing of ours is left at all
+        missed = run("detach", f"sqlite:{path}", "--pipeline", "typo").check(1)
+        assert "problem: pipeline typo was not there" in missed.out
+        run("detach", f"sqlite:{path}").check()
+    assert query(path, OURS) == [(0,)]

@@ -80,3 +80,23 @@ def test_a_table_whose_triggers_cannot_be_made_is_left_out_and_named(start, run,
     process.wait_until(lambda: '"id":2' in database.with_name("out.ndjson").read_text(),
                        what="the change")
     process.interrupt().check()
+
+
+def test_tables_that_come_while_it_is_followed_and_cannot_be_are_named_once(start, database):
+    process = start(*COPY)
+    process.wait_until(database.with_name("out.ndjson").exists, what="the file")
+    wait_equal(process, database, database.with_name("out.ndjson"))
+    make_wide(database)
+    process.wait_for_line(r"table shop\.wide: it cannot be followed, and is left out: "
+                          r"its triggers cannot be made")
+    execute(database, "CREATE TABLE rowids (rowid, _rowid_, oid); CREATE VIRTUAL TABLE f USING fts5 (x);"
+            "INSERT INTO t VALUES (2, 2)")
+    process.wait_for_line(r"table shop\.rowids: it cannot be followed")
+    process.wait_for_line(r"table shop\.f: it cannot be followed, .* virtual table")
+    process.wait_until(lambda: '"id":2' in database.with_name("out.ndjson").read_text(),
+                       what="the change of the other table")
+    execute(database, "DROP TABLE t; CREATE TABLE t (rowid, _rowid_, oid)")
+    process.wait_for_line(r"table shop\.t: it cannot be followed any more")
+    process.interrupt().check()
+    said = [line for line in process.err().splitlines() if "it cannot be followed" in line]
+    assert len(said) == 4, said

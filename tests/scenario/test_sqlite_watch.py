@@ -65,6 +65,10 @@ def notes(path):
                 app.execute(f"SELECT op, k1, r FROM {LOG} WHERE op > 4 ORDER BY id")]
 
 
+ANEW = "it was made anew, or all our triggers on it were dropped"
+RENUMBERED = ("its rows have other rowids: VACUUM has run, or the database was dumped and loaded "
+              "anew")
+
 # (tables, what the application does, what is noted, or what the look says where the copy must end)
 CHANGES = {
     "nothing": ("*", "", []),
@@ -101,17 +105,17 @@ CHANGES = {
     "two tables exchanged": (
         "*", "ALTER TABLE notes RENAME TO x; ALTER TABLE lines RENAME TO notes;"
         "ALTER TABLE x RENAME TO lines",
-        ["copy lines: it was made anew", "truncate lines: ", "copy notes: it was made anew",
+        [f"copy lines: {ANEW}", "truncate lines: ", f"copy notes: {ANEW}",
          "truncate notes: "]),
     "a table dropped": ("*", "DROP TABLE parts", ["gone parts: it was dropped", "truncate parts: "]),
     "a table made anew": ("*", "DROP TABLE notes; CREATE TABLE notes (note TEXT)",
-                          ["copy notes: it was made anew", "truncate notes: "]),
+                          [f"copy notes: {ANEW}", "truncate notes: "]),
     "a table rebuilt": ("*", "CREATE TABLE x (code TEXT COLLATE NOCASE PRIMARY KEY, name TEXT);"
                         "INSERT INTO x SELECT * FROM parts; DROP TABLE parts;"
                         "ALTER TABLE x RENAME TO parts",
-                        ["copy parts: it was made anew", "truncate parts: "]),
+                        [f"copy parts: {ANEW}", "truncate parts: "]),
     "a table set aside": ("*", "ALTER TABLE notes RENAME TO old; CREATE TABLE notes (note TEXT)",
-                          ["copy notes: it was made anew", "truncate notes: ", "copy old: it is new"]),
+                          [f"copy notes: {ANEW}", "truncate notes: ", "copy old: it is new"]),
     "a table that can be followed no more": (
         "*", "ALTER TABLE notes ADD rowid; ALTER TABLE notes ADD oid; ALTER TABLE notes ADD _rowid_",
         ["gone notes: it cannot be followed any more: it has no key"]),
@@ -130,14 +134,14 @@ CHANGES = {
                                "CREATE TRIGGER z AFTER UPDATE ON orders BEGIN SELECT 1; END", []),
     "a younger trigger elsewhere": ("orders", "CREATE TRIGGER y AFTER INSERT ON notes "
                                     "BEGIN SELECT RAISE(IGNORE); END", []),
-    "vacuum of rowid tables": ("*", "VACUUM", ["copy notes: VACUUM has given its rows other rowids"]),
+    "vacuum of rowid tables": ("*", "VACUUM", [f"copy notes: {RENUMBERED}"]),
     "vacuum of an indexed rowid table": ("lines", "VACUUM", []),
     "vacuum of keyed tables": ("orders", "VACUUM", []),
     "an index dropped and made again around vacuum": (
         "lines", "DROP INDEX lines_line; VACUUM; CREATE INDEX lines_line ON lines (line)",
-        ["copy lines: VACUUM has given its rows other rowids"]),
+        [f"copy lines: {RENUMBERED}"]),
     "an index dropped before vacuum": ("lines", "DROP INDEX lines_line; VACUUM",
-                                       ["copy lines: VACUUM has given its rows other rowids"]),
+                                       [f"copy lines: {RENUMBERED}"]),
     "our log dropped": ("*", "DROP TABLE _tidemark_changes", "our table _tidemark_changes"),
     "our log renamed": ("*", "ALTER TABLE _tidemark_changes RENAME TO x",
                         "our table _tidemark_changes"),

@@ -115,7 +115,7 @@ static tide_status install(sqlite3 *db, const struct request *request, struct ti
         TIDE_TRY(tide_sqlite_install(db, &choice, NULL, &installed, err));
     }
     TIDE_TRY(tide_sqlite_watch_new(db, request->path, request->pipeline, &installed, &watch, err));
-    TIDE_TRY(tide_sqlite_mend(db, &choice, watch, NULL, 0, &tables, err));
+    TIDE_TRY(tide_sqlite_mend(db, &choice, watch, NULL, 0, &tables, NULL, err));
     print_tables(&tables, &installed);
     return TIDE_OK;
 }
@@ -141,7 +141,7 @@ static tide_status look_and_mend(sqlite3 *db, const struct request *request,
     if (!has_moved) {
         return TIDE_OK;
     }
-    TIDE_TRY(tide_sqlite_mend(db, &choice, watch, NULL, 0, &tables, err));
+    TIDE_TRY(tide_sqlite_mend(db, &choice, watch, NULL, 0, &tables, NULL, err));
     printf("moved\t");
     return TIDE_OK;
 }

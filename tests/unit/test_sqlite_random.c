@@ -380,7 +380,7 @@ static void install(struct history *history)
                                            &installed, &history->watch, &err),
                      TIDE_OK);
     assert_int_equal(tide_sqlite_mend(history->db, &history->choice, history->watch, NULL, 0,
-                                      &history->tables, &err),
+                                      &history->tables, NULL, &err),
                      TIDE_OK);
     history->confirmed = installed.confirmed;
     open_log(history, installed.confirmed);

@@ -93,7 +93,8 @@ tide_status tide_sqlite_pipelines_read(sqlite3 *db, struct tide_arena *arena,
 /**
  * Removes the pipeline's row, and with the last row every trigger and table of ours; with an empty
  * name all at once. Works when some of our things are missing or half made. Adds to `findings` what
- * it removed and what it left (never a problem). Nothing of ours there is fine.
+ * it removed and what it left; that a named pipeline was not there is a problem. Nothing of ours
+ * there is fine.
  */
 tide_status tide_sqlite_uninstall(sqlite3 *db, tide_str pipeline, struct tide_findings *findings,
                                   struct tide_error *err);

@@ -131,6 +131,25 @@ tide_status tide_sqlite_log_retable(struct tide_sqlite_log *log, struct tide_err
     return prepare_entries(log, err);
 }
 
+/* Room for a notice behind the last change; it counts when notice_count says so. */
+static struct notice *add_place(struct tide_sqlite_log *log)
+{
+    if (log->notice_count == log->notice_cap) {
+        log->notice_cap = log->notice_cap * 2 + 8;
+        log->notices = tide_realloc(log->notices, log->notice_cap, sizeof(*log->notices));
+    }
+    struct notice *notice = &log->notices[log->notice_count];
+    notice->at = log->change_count;
+    return notice;
+}
+
+void tide_sqlite_log_tell_left(struct tide_sqlite_log *log, const struct tide_sqlite_table *table)
+{
+    struct notice *notice = add_place(log);
+    log->notice_count++;
+    tide_sqlite_left_event(table, log->scope.choice, log->position, &log->arena, &notice->event);
+}
+
 /* Handing out */
 
 static void copy_change(const struct tide_change *change, struct tide_arena *arena,
@@ -239,12 +258,7 @@ static void add_row(struct tide_sqlite_log *log, const struct tide_sqlite_mark *
 
 static void add_notice(struct tide_sqlite_log *log, const struct tide_sqlite_mark *mark)
 {
-    if (log->notice_count == log->notice_cap) {
-        log->notice_cap = log->notice_cap * 2 + 8;
-        log->notices = tide_realloc(log->notices, log->notice_cap, sizeof(*log->notices));
-    }
-    struct notice *notice = &log->notices[log->notice_count];
-    notice->at = log->change_count;
+    struct notice *notice = add_place(log);
     log->notice_count += tide_sqlite_note_event(mark, log->scope.choice, log->tables,
                                                 log->scope.kept, &log->arena, &notice->event);
 }

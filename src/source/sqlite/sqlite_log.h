@@ -56,6 +56,9 @@ tide_status tide_sqlite_log_new(sqlite3 *db, const struct tide_sqlite_log_scope 
  * the log is to be freed. */
 tide_status tide_sqlite_log_retable(struct tide_sqlite_log *log, struct tide_error *err);
 
+/** While nothing is at hand, as after retable: hands out that the table cannot be followed. */
+void tide_sqlite_log_tell_left(struct tide_sqlite_log *log, const struct tide_sqlite_table *table);
+
 /** Before the connection is closed. NULL is fine. */
 void tide_sqlite_log_free(struct tide_sqlite_log *log);
 

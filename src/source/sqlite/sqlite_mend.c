@@ -261,15 +261,26 @@ tide_status tide_sqlite_mend_apply(sqlite3 *db, struct tide_sqlite_plan *plan, b
     return tide_sqlite_schema_settle(db, err);
 }
 
-/* Moves what the pipeline follows out of the plan, in order. */
-static void take_tables(struct tide_sqlite_plan *plan, struct tide_sqlite_tables *ret_tables)
+/* Whether nobody follows what our pipeline would. */
+static bool is_left_out(const struct tide_sqlite_plan *plan, const struct tide_sqlite_table *table)
+{
+    return table->identity == TIDE_SQLITE_NOT_FOLLOWED &&
+           (plan->choice->glob_count > 0 || !table->is_shadow) &&
+           tide_sqlite_is_chosen(plan->choice->globs, plan->choice->glob_count, table->name);
+}
+
+/* Moves those tables out of the plan, in order. */
+static void take_tables(struct tide_sqlite_plan *plan,
+                        bool (*is_wanted)(const struct tide_sqlite_plan *plan,
+                                          const struct tide_sqlite_table *table),
+                        struct tide_sqlite_tables *ret_tables)
 {
     struct tide_sqlite_tables *all = &plan->all;
     ret_tables->items = tide_alloc(all->count + 1, sizeof(struct tide_sqlite_table *));
     size_t left = 0;
     for (size_t i = 0; i < all->count; i++) {
         struct tide_sqlite_table *table = all->items[i];
-        if (tide_sqlite_plan_wants(plan, table)) {
+        if (is_wanted(plan, table)) {
             ret_tables->items[ret_tables->count++] = table;
         } else {
             all->items[left++] = table;
@@ -297,7 +308,8 @@ static tide_status mend_now(sqlite3 *db, const struct tide_sqlite_choice *choice
 /* `ret_tables` stays empty where something is to be mended. */
 static tide_status look(sqlite3 *db, const struct tide_sqlite_choice *choice,
                         struct tide_sqlite_watch *watch, struct tide_sqlite_tables *ret_tables,
-                        bool *ret_is_whole, struct tide_error *err)
+                        struct tide_sqlite_tables *ret_left, bool *ret_is_whole,
+                        struct tide_error *err)
 {
     TIDE_CLEANUP(tide_sqlite_plan_done) struct tide_sqlite_plan plan = {0};
     TIDE_TRY(tide_sqlite_exec(db, "BEGIN", err));
@@ -308,7 +320,10 @@ static tide_status look(sqlite3 *db, const struct tide_sqlite_choice *choice,
     *ret_is_whole = tide_sqlite_plan_is_empty(&plan);
     if (*ret_is_whole) {
         TIDE_TRY(tide_sqlite_watch_settle(watch, err));
-        take_tables(&plan, ret_tables);
+        take_tables(&plan, tide_sqlite_plan_wants, ret_tables);
+        if (ret_left != NULL) {
+            take_tables(&plan, is_left_out, ret_left);
+        }
     }
     return TIDE_OK;
 }
@@ -316,12 +331,12 @@ static tide_status look(sqlite3 *db, const struct tide_sqlite_choice *choice,
 tide_status tide_sqlite_mend(sqlite3 *db, const struct tide_sqlite_choice *choice,
                              struct tide_sqlite_watch *watch, const tide_str *nonces,
                              size_t nonce_count, struct tide_sqlite_tables *ret_tables,
-                             struct tide_error *err)
+                             struct tide_sqlite_tables *ret_left, struct tide_error *err)
 {
     TIDE_ASSERT(ret_tables->count == 0);
     for (int attempt = 0; attempt < MEND_ATTEMPTS; attempt++) {
         bool is_whole = false;
-        TIDE_TRY(look(db, choice, watch, ret_tables, &is_whole, err));
+        TIDE_TRY(look(db, choice, watch, ret_tables, ret_left, &is_whole, err));
         if (is_whole) {
             return TIDE_OK;
         }

@@ -30,11 +30,13 @@ tide_status tide_sqlite_mend_apply(sqlite3 *db, struct tide_sqlite_plan *plan, b
  * is to be done. The watch then holds the schema for known.
  *
  * Input:   `nonces` as in tide_sqlite_watch_look: a restored database is not mended.
- * Owns:    free `ret_tables` with tide_sqlite_tables_done; it must be empty.
+ * Output:  `ret_left` what the globs choose and cannot be followed; inner tables of virtual ones
+ *          only where there are globs. NULL: not asked for.
+ * Owns:    free `ret_tables` and `ret_left` with tide_sqlite_tables_done; both must be empty.
  * Errors:  TIDE_TIMEOUT (retriable) a writer has the lock; TIDE_STALE as the watch, and when what
  *          is ours is damaged; others from SQLite. Nothing is changed on failure.
  */
 tide_status tide_sqlite_mend(sqlite3 *db, const struct tide_sqlite_choice *choice,
                              struct tide_sqlite_watch *watch, const tide_str *nonces,
                              size_t nonce_count, struct tide_sqlite_tables *ret_tables,
-                             struct tide_error *err);
+                             struct tide_sqlite_tables *ret_left, struct tide_error *err);

@@ -83,6 +83,21 @@ static bool is_for_us(const struct tide_sqlite_mark *note, const struct tide_sql
     return is_chosen;
 }
 
+void tide_sqlite_left_event(const struct tide_sqlite_table *table,
+                            const struct tide_sqlite_choice *choice, int64_t position,
+                            struct tide_arena *arena, struct tide_event *ret_event)
+{
+    TIDE_CLEANUP(tide_buf_done) struct tide_buf reason = {0};
+    tide_buf_printf(&reason, "it cannot be followed, and is left out: %.*s",
+                    TIDE_STR_ARG(table->problem));
+    *ret_event = (struct tide_event){
+        .kind = TIDE_EVENT_TABLE,
+        .position = {.lo = (uint64_t)position},
+        .store = store_name(choice, table->name, arena),
+        .reason = tide_arena_str(arena, tide_buf_str(&reason)),
+    };
+}
+
 bool tide_sqlite_note_event(const struct tide_sqlite_mark *note,
                             const struct tide_sqlite_choice *choice,
                             const struct tide_sqlite_tables *tables, struct tide_sqlite_kept *kept,

@@ -26,6 +26,11 @@ struct tide_sqlite_kept {
 void tide_sqlite_kept_add(struct tide_sqlite_kept *kept, const struct tide_relation *relation);
 void tide_sqlite_kept_done(struct tide_sqlite_kept *kept);
 
+/** An event that says of a table that it is chosen, but cannot be followed; strings in `arena`. */
+void tide_sqlite_left_event(const struct tide_sqlite_table *table,
+                            const struct tide_sqlite_choice *choice, int64_t position,
+                            struct tide_arena *arena, struct tide_event *ret_event);
+
 /** Fills `event` with what the note means; strings in `arena`. False: nothing. */
 bool tide_sqlite_note_event(const struct tide_sqlite_mark *note,
                             const struct tide_sqlite_choice *choice,

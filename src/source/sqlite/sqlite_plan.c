@@ -141,7 +141,9 @@ static void plan_triggers(struct tide_sqlite_plan *plan, struct tide_sqlite_tabl
         give_reason(plan, &plan->steps[plan->count - 1], "our trigger %.*s was dropped or changed",
                     TIDE_STR_ARG(misfit));
     } else if (is_renumbered(plan, table)) {
-        plan_copy(plan, table, false, "VACUUM has given its rows other rowids");
+        plan_copy(plan, table, false,
+                  "its rows have other rowids: VACUUM has run, or the "
+                  "database was dumped and loaded anew");
     }
 }
 
@@ -150,7 +152,7 @@ static void plan_table(struct tide_sqlite_plan *plan, struct tide_sqlite_table *
                        tide_str spec)
 {
     if (!tide_sqlite_present_has_on(&plan->present, table->number, table->name)) {
-        plan_copy(plan, table, true, "it was made anew");
+        plan_copy(plan, table, true, "it was made anew, or all our triggers on it were dropped");
         return;
     }
     tide_str misfit;

@@ -106,13 +106,36 @@ static void keep_unchanged(struct tide_sqlite_tables *before, struct tide_sqlite
     }
 }
 
+static bool has_name(const struct tide_sqlite_tables *tables, tide_str name)
+{
+    for (size_t i = 0; i < tables->count; i++) {
+        if (tide_str_equal(tables->items[i]->name, name)) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/* Of those that were followed the log itself tells, at its place among their changes. */
+static void tell_left(struct tide_source *source, const struct tide_sqlite_tables *before,
+                      const struct tide_sqlite_tables *left)
+{
+    for (size_t i = 0; i < left->count; i++) {
+        const struct tide_sqlite_table *table = left->items[i];
+        if (!has_name(before, table->name) && !has_name(&source->left, table->name)) {
+            tide_sqlite_log_tell_left(source->log, table);
+        }
+    }
+}
+
 tide_status tide_sqlite_mend_source(struct tide_source *source, struct tide_error *err)
 {
     tide_str known[TIDE_SQLITE_NONCES_NOW];
     tide_sqlite_known_nonces(source, known);
     struct tide_sqlite_tables tables = {0};
+    struct tide_sqlite_tables left = {0};
     TIDE_TRY(tide_sqlite_mend(source->db, &source->choice, source->watch, known,
-                              TIDE_SQLITE_NONCES_NOW, &tables, err));
+                              TIDE_SQLITE_NONCES_NOW, &tables, &left, err));
     if (source->is_prepared) {
         keep_unchanged(&source->tables, &tables);
     }
@@ -121,7 +144,10 @@ tide_status tide_sqlite_mend_source(struct tide_source *source, struct tide_erro
     source->tables = tables;
     if (source->log != NULL) {
         status = tide_sqlite_log_retable(source->log, err);
+        tell_left(source, &before, &left);
     }
+    tide_sqlite_tables_done(&source->left);
+    source->left = left;
     keep_relations(source, &before);
     tide_sqlite_tables_done(&before);
     return status;

@@ -143,6 +143,7 @@ static void sqlite_close(struct tide_source *source)
     }
     tide_sqlite_forget_installation(source);
     tide_sqlite_tables_done(&source->tables);
+    tide_sqlite_tables_done(&source->left);
     tide_sqlite_kept_done(&source->kept);
     free(source->relations);
     tide_sqlite_files_close(&source->files);

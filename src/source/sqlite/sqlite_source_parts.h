@@ -29,6 +29,7 @@ struct tide_source {
     struct tide_sqlite_files files;
     char source_id[TIDE_SQLITE_HEX_LEN + 1];
     struct tide_sqlite_tables tables;       /* that are followed; before prepare: those chosen */
+    struct tide_sqlite_tables left;         /* that are chosen and cannot be followed */
     struct tide_sqlite_kept kept;           /* relations of tables that were others before */
     const struct tide_relation **relations; /* what tables() returned */
 

@@ -149,6 +149,14 @@ static tide_status remove_pipeline(sqlite3 *db, tide_str pipeline, bool *ret_is_
     return TIDE_OK;
 }
 
+static void report_missing(struct tide_findings *findings, tide_str pipeline)
+{
+    TIDE_CLEANUP(tide_buf_done) struct tide_buf text = {0};
+    tide_buf_printf(&text, "pipeline %.*s was not there", TIDE_STR_ARG(pipeline));
+    tide_findings_add(findings, true, tide_buf_str(&text),
+                      TIDE_STR("tidemark check names those that are there"));
+}
+
 static tide_status report_left(sqlite3 *db, tide_str pipeline, bool is_removed,
                                struct tide_findings *findings, size_t *ret_left,
                                struct tide_error *err)
@@ -157,9 +165,12 @@ static tide_status report_left(sqlite3 *db, tide_str pipeline, bool is_removed,
     TIDE_CLEANUP(tide_buf_done) struct tide_buf text = {0};
     struct tide_sqlite_pipeline *left = NULL;
     TIDE_TRY(tide_sqlite_pipelines_read(db, &arena, &left, ret_left, err));
-    tide_buf_printf(&text, is_removed ? "removed pipeline %.*s" : "pipeline %.*s was not there",
-                    TIDE_STR_ARG(pipeline));
-    report(findings, &text);
+    if (is_removed) {
+        tide_buf_printf(&text, "removed pipeline %.*s", TIDE_STR_ARG(pipeline));
+        report(findings, &text);
+    } else {
+        report_missing(findings, pipeline);
+    }
     for (size_t i = 0; i < *ret_left; i++) {
         tide_buf_printf(&text,
                         "left triggers and log in place for pipeline %.*s, which has confirmed "
@@ -176,6 +187,9 @@ static tide_status uninstall(sqlite3 *db, tide_str pipeline, struct tide_finding
     bool has_pipelines = false;
     TIDE_TRY(tide_sqlite_is_installed(db, &has_pipelines, err));
     if (pipeline.len == 0 || !has_pipelines) {
+        if (pipeline.len > 0) {
+            report_missing(findings, pipeline);
+        }
         return remove_all(db, findings, err);
     }
     bool is_removed = false;
