@@ -142,6 +142,10 @@ void tide_verify_append_text(struct tide_buf *buf, const struct tide_snapshot_re
     if (report->attempts > 1) {
         tide_buf_printf(buf, ", %" PRIu64 " attempts", report->attempts);
     }
+    if (report->status == TIDE_SNAPSHOT_COMPLETE && report->is_emptied) {
+        tide_buf_append_str(buf, TIDE_STR("; no end, but the table was emptied or dropped at "));
+        tide_ordered_place_append(buf, &report->emptied_at);
+    }
     if (report->status != TIDE_SNAPSHOT_COMPLETE) {
         tide_buf_append_str(buf, TIDE_STR("; "));
         append_reason(buf, report);
@@ -242,6 +246,12 @@ void tide_verify_append_json(struct tide_buf *buf, const struct tide_snapshot_re
     append_key_text(buf, "began", report->snapshot_at);
     append_key_text(buf, "completed", report->completed_at);
     append_changes(buf, report);
+    tide_buf_append_str(buf, TIDE_STR(",\"emptied_at\":"));
+    if (report->is_emptied) {
+        tide_ordered_place_append(buf, &report->emptied_at);
+    } else {
+        tide_buf_append_str(buf, TIDE_STR("null"));
+    }
     append_duplicates(buf, report);
     if (report->status == TIDE_SNAPSHOT_OPEN && last_frame_us > 0) {
         int64_t age = (now_us - last_frame_us) / 1000000;

@@ -36,6 +36,7 @@ static void free_snapshot(struct tide_snapshot *snapshot)
     free(snapshot->attempts);
     free(snapshot->starts);
     free(snapshot->end.completed_at);
+    tide_buf_done(&snapshot->latest_position);
     free_text(snapshot->id);
     free_text(snapshot->store);
     free_text(snapshot->snapshot_at);
@@ -211,16 +212,44 @@ static void take_starts(struct tide_snapshot *snapshot, const struct tide_frame 
     snapshot->starts_differ = false;
 }
 
+static void take_place(struct tide_snapshot *snapshot, const struct tide_ordered_place *place)
+{
+    enum tide_place_order order = tide_ordered_place_compare(place, &snapshot->latest_place);
+    snapshot->is_unordered = snapshot->is_unordered || order == TIDE_PLACE_UNORDERED;
+    if (order == TIDE_PLACE_AFTER) {
+        snapshot->latest_place = *place;
+    }
+}
+
+/* A row stands after every change at its position. Most have the position of the row before. */
+static void take_position(struct tide_snapshot *snapshot, const struct tide_frame *frame)
+{
+    if (frame->position.ptr == NULL ||
+        (frame->incarnation == snapshot->latest_incarnation &&
+         tide_str_equal(frame->position, tide_buf_str(&snapshot->latest_position)))) {
+        return;
+    }
+    struct tide_ordered_place place =
+        tide_ordered_place_of(frame->position, UINT64_MAX, frame->incarnation);
+    tide_buf_reset(&snapshot->latest_position);
+    tide_buf_append_str(&snapshot->latest_position, frame->position);
+    snapshot->latest_incarnation = frame->incarnation;
+    take_place(snapshot, &place);
+}
+
 static void take_opening(struct tide_snapshot *snapshot, const struct tide_frame *frame)
 {
     struct tide_snapshot_opening *opening = &snapshot->opening;
     uint32_t incarnation = opening->changes_from.incarnation;
+    struct tide_ordered_place from =
+        tide_ordered_place_from(&frame->changes_from, frame->incarnation);
+    take_place(snapshot, &from);
     bool is_better = !opening->is_given || frame->incarnation > incarnation ||
                      (frame->incarnation == incarnation && frame->attempt < opening->attempt);
     if (is_better) {
         opening->is_given = true;
         opening->attempt = frame->attempt;
-        opening->changes_from = tide_ordered_place_from(&frame->changes_from, frame->incarnation);
+        opening->changes_from = from;
     }
     snapshot->begin_was_seen = snapshot->begin_was_seen || frame->kind == TIDE_FRAME_BEGIN;
     if (frame->has_total) {
@@ -279,6 +308,12 @@ static void take_change(struct tide_reassembler *reassembler, const struct tide_
     struct tide_ordered_place place =
         tide_ordered_place_of(frame->position, frame->index, frame->incarnation);
     tide_change_chain_add(&changes->chain, &prev, &place);
+    if (tide_str_equal(frame->op, TIDE_STR("truncate")) &&
+        (!changes->has_truncate ||
+         tide_ordered_place_compare(&place, &changes->truncate) == TIDE_PLACE_AFTER)) {
+        changes->has_truncate = true;
+        changes->truncate = place;
+    }
 }
 
 static void take_received(struct tide_snapshot *snapshot, const struct tide_frame *frame)
@@ -301,6 +336,7 @@ static void take_snapshot_frame(struct tide_snapshot *snapshot, const struct tid
     if (frame->kind == TIDE_FRAME_ROW || frame->kind == TIDE_FRAME_OVERSIZE) {
         take_seq(attempt_of(snapshot, frame->attempt), frame->seq,
                  frame->kind == TIDE_FRAME_OVERSIZE);
+        take_position(snapshot, frame);
     } else if (frame->kind == TIDE_FRAME_END) {
         take_starts(snapshot, frame);
         take_end(snapshot, frame);

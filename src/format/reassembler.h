@@ -73,8 +73,10 @@ struct tide_snapshot_report {
     struct tide_ordered_place covered; /* unless whole: a change is lost after this place, ... */
     struct tide_ordered_place hole_to; /* ... at the latest at this one */
     uint64_t changes_seen;             /* change frames of the store */
-    uint64_t last_mark;                /* what was fed with its latest frame */
-    uint64_t received_ms;              /* the latest _timestamp_received, 0 without */
+    bool is_emptied;                   /* no end, but a truncate after all of it stands for one */
+    struct tide_ordered_place emptied_at;
+    uint64_t last_mark;   /* what was fed with its latest frame */
+    uint64_t received_ms; /* the latest _timestamp_received, 0 without */
 };
 
 /** An empty one. */

@@ -196,6 +196,24 @@ static uint32_t first_counting_attempt(const struct tide_snapshot *snapshot)
 }
 
 /*
+ * A truncate empties the table: what is in it later, changes after it bring. When it comes after
+ * all that was seen of a snapshot without an end, as when the table was dropped, none will come.
+ * How the snapshot began must be known, and at which places: else rows may have come after it.
+ */
+static void judge_truncate(struct tide_snapshot_report *report,
+                           const struct tide_snapshot *snapshot,
+                           const struct tide_store_changes *changes)
+{
+    if (report->has_end || changes == NULL || !changes->has_truncate || snapshot->is_unordered ||
+        !snapshot->opening.is_given) {
+        return;
+    }
+    report->is_emptied =
+        tide_ordered_place_compare(&changes->truncate, &snapshot->latest_place) == TIDE_PLACE_AFTER;
+    report->emptied_at = changes->truncate;
+}
+
+/*
  * Changes are proven from the opening of the first attempt that counts, or an earlier one, on. With
  * only a later resume they may still be: by changes that lead on from the first of all, which null
  * stands for. A resume says what came before it, but not what came since the begin.
@@ -208,6 +226,7 @@ static void judge_changes(struct tide_snapshot_report *report, struct tide_reass
     struct tide_store_changes *changes = value != NULL ? value->ptr : NULL;
     struct tide_change_chain *chain = changes != NULL ? &changes->chain : &nothing;
     report->changes_seen = chain->seen;
+    judge_truncate(report, snapshot, changes);
     report->has_changes = report->has_end && snapshot->end.has_changes;
     if (!report->has_changes) {
         return;
@@ -235,7 +254,7 @@ static enum tide_snapshot_status status_of(const struct tide_snapshot_report *re
         return TIDE_SNAPSHOT_CONFLICTING;
     }
     if (!report->has_end) {
-        return TIDE_SNAPSHOT_OPEN;
+        return report->is_emptied ? TIDE_SNAPSHOT_COMPLETE : TIDE_SNAPSHOT_OPEN;
     }
     bool is_whole = report->missing == 0 && (!report->has_changes || report->changes_are_whole);
     return is_whole ? TIDE_SNAPSHOT_COMPLETE : TIDE_SNAPSHOT_TRUNCATED;

@@ -2,6 +2,7 @@
 #pragma once
 
 #include "base/arena.h"
+#include "base/buf.h"
 #include "base/map.h"
 #include "format/change_chain.h"
 #include "format/interval_set.h"
@@ -60,6 +61,10 @@ struct tide_snapshot {
     bool begin_was_seen;
     struct tide_snapshot_end end;
     struct tide_snapshot_opening opening;
+    struct tide_ordered_place latest_place; /* of its rows and openings; NONE without */
+    struct tide_buf latest_position;        /* that it was read from; of a row */
+    uint32_t latest_incarnation;
+    bool is_unordered; /* two of these places could not be compared */
     uint64_t last_mark;
     uint64_t received_ms;
     bool is_compared;
@@ -69,6 +74,8 @@ struct tide_snapshot {
 struct tide_store_changes {
     tide_str store;
     struct tide_change_chain chain;
+    bool has_truncate;
+    struct tide_ordered_place truncate; /* the last one seen */
 };
 
 struct tide_recheck; /* a round of comparing */

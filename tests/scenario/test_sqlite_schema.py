@@ -141,3 +141,26 @@ def test_tables_change_while_nobody_follows(start, database, tmp_path, run):
     assert db.execute("SELECT count(*) FROM sqlite_schema WHERE name GLOB '*_tidemark_*'"
                       ).fetchone() == (0,)
     db.close()
+
+
+def test_a_table_dropped_in_the_middle_of_its_copy_ends_it(start, run, tmp_path):
+    """Killed, dropped, started again: what the file has of it proves that nothing is missing."""
+    database, out = tmp_path / "shop.db", tmp_path / "out.ndjson"
+    execute(database, "PRAGMA journal_mode = WAL; CREATE TABLE big (id INTEGER PRIMARY KEY, v);"
+            "CREATE TABLE small (id INTEGER PRIMARY KEY);"
+            "WITH n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 100000)"
+            "INSERT INTO big SELECT i, 'text' FROM n")
+    copy = [*COPY, "--chunk-rows", "100"]
+    process = start(*copy)
+    process.wait_until(lambda: b'"kind":"row"' in (out.read_bytes() if out.exists() else b""),
+                       what="a row")
+    process.kill()
+    assert b'"kind":"end","snapshot_id"' not in out.read_bytes()
+    assert run("verify", "out.ndjson").code == 1
+    execute(database, "DROP TABLE big")
+    process = start(*copy)
+    process.wait_until(lambda: b'"op":"truncate"' in out.read_bytes() and
+                       b'"kind":"end"' in out.read_bytes(), what="the truncate")
+    process.interrupt().check()
+    told = run("verify", "--all", "out.ndjson").check().out
+    assert "the table was emptied or dropped at" in told

@@ -60,7 +60,16 @@ def test_complete_is_zero_and_says_all_there_is_to_say(verify):
         "expected": 3, "missing": [], "missing_count": 0, "attempts": 1, "began": T,
         "completed": LATER, "changes": {"whole": True, "from": None, "to": [5, 0], "hole": None,
                                         "seen": 1},
-        "duplicates": 0, "compared": True, "reason": None}
+        "emptied_at": None, "duplicates": 0, "compared": True, "reason": None}
+
+
+def test_a_truncate_stands_for_the_end(verify, run, tmp_path):
+    truncate = change(7, None).replace('"op": "insert"', '"op": "truncate"')
+    assert '"truncate"' in truncate
+    [found] = verify([begin(changes_from=None), row(0), truncate], code=0)
+    assert (found["status"], found["emptied_at"], found["expected"]) == ("complete", [7, 0], None)
+    out = run("verify", "frames.ndjson").check().out
+    assert "1 rows, 0 stubs; no end, but the table was emptied or dropped at [7,0]" in out
 
 
 @pytest.mark.parametrize("frames, status, reason", [

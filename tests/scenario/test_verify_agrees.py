@@ -29,11 +29,12 @@ class Dump:
         self.frames.append({"kind": kind, "snapshot_id": self.id, "snapshot_at": TIME,
                             "timestamp": TIME, "store": self.store, "seq": seq, **tail, **attempt})
 
-    def change(self):
+    def change(self, op="update"):
         self.position += self.rng.randint(1, 3)
-        self.frames.append({"kind": "change", "op": "update", "timestamp": TIME,
+        row = {"key": {"id": 1}, "record": {"id": 1}} if op == "update" else {}
+        self.frames.append({"kind": "change", "op": op, "timestamp": TIME,
                             "store": self.store, "position": self.position, "index": 0,
-                            "prev": self.last, "key": {"id": 1}, "record": {"id": 1}})
+                            "prev": self.last, **row})
         self.last = [self.position, 0]
 
     def write(self):
@@ -42,7 +43,7 @@ class Dump:
         seq = 0
         while seq < count:
             if self.rng.random() < 0.2:
-                self.change()
+                self.change("truncate" if self.rng.random() < 0.3 else "update")
             if self.rng.random() < 0.1:
                 self.head("oversize", seq, bytes=99, row_key="[1]")
             else:

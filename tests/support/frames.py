@@ -59,7 +59,7 @@ class FrameError(Exception):
 class Snapshot:
     """What was seen of one snapshot."""
 
-    def __init__(self, store, snapshot_id, chain):
+    def __init__(self, store, snapshot_id, chain, truncates):
         self.store = store
         self.chain = chain       # (prev, place) of every change of the store that came
         self.id = snapshot_id
@@ -75,6 +75,8 @@ class Snapshot:
         self.incarnation = 0
         self.changes_from = None  # as `begin` says it; before one came, as `resume` does
         self.keys = {}           # attempt -> key of each of `seqs`, None for a stub, until the end
+        self.latest = None       # the latest place of a row or opening
+        self.truncates = truncates  # places of the store's truncates that came
         self.blocked_removal = False  # a stub without a key forbade the removal at the end
 
     def starts_of_later(self, attempt):
@@ -95,7 +97,7 @@ class Snapshot:
     def status(self):
         """"open", "complete" or "truncated", as `tidemark verify` should say."""
         if self.ended is None or self.ended.get("attempt", 0) < max(self.attempts, default=0):
-            return "open"
+            return "complete" if self.is_emptied() else "open"
         count = self.ended["row_count"]
         seen = self.seen()
         whole = len(seen) == count and all(seq < count for seq in seen)
@@ -104,6 +106,15 @@ class Snapshot:
             covered = self.covered()
             whole = whole and covered is not None and covered >= in_log(self.incarnation, reached)
         return "complete" if whole else "truncated"
+
+    def is_emptied(self):
+        """A truncate came after all of it: the table's rows are in the changes after that."""
+        return any(self.openings and (self.latest is None or place > self.latest)
+                   for place in self.truncates)
+
+    def reached(self, place):
+        if place is not None and (self.latest is None or place > self.latest):
+            self.latest = place
 
     def covered(self):
         """How far the store's changes are known without a hole, in whatever order they came, from
@@ -230,6 +241,7 @@ class Rebuilder:
         self.torn = b""
         self._last_place = None
         self._chains = {}
+        self._truncates = {}
 
     # -- first pass: attempts, their starts, key columns
 
@@ -272,7 +284,8 @@ class Rebuilder:
         found = self.snapshots.get(frame["snapshot_id"])
         if found is None:
             found = self.snapshots[frame["snapshot_id"]] = \
-                Snapshot(frame["store"], frame["snapshot_id"], self._chain(frame["store"]))
+                Snapshot(frame["store"], frame["snapshot_id"], self._chain(frame["store"]),
+                         self._truncates.setdefault(frame["store"], []))
         return found
 
     def _chain(self, store):
@@ -303,6 +316,7 @@ class Rebuilder:
         incarnation = frame.get("incarnation", 0)
         snapshot.openings.setdefault(frame.get("attempt", 0),
                                      in_log(incarnation, since))
+        snapshot.reached(in_log(incarnation, since))
         if is_begin or not snapshot.begun:
             snapshot.incarnation = incarnation
             snapshot.changes_from = in_log(incarnation, since)
@@ -331,6 +345,7 @@ class Rebuilder:
         key = self._row_key(store, frame["record"])
         self._seq(snapshot, frame, key)
         place = self._place(frame, AFTER_ALL)
+        snapshot.reached(place)
         if store.counts(key, place):
             store.held[key] = Held(place, line)
             store.stale.discard(key)
@@ -359,6 +374,7 @@ class Rebuilder:
         self._chain(store.name).append(
             (in_log(frame.get("incarnation", 0), prev), place))
         if frame["op"] == "truncate":
+            self._truncates.setdefault(store.name, []).append(place)
             self._truncate(store, place)
             return
         key = key_text(frame["key"])

@@ -73,11 +73,13 @@ static void append_starts(struct tide_buf *line, const char *token)
 static void append_change(struct tide_buf *line, const char *token, const char *number)
 {
     tide_buf_printf(line,
-                    "{\"kind\":\"change\",\"op\":\"insert\",\"timestamp\":\"2026-11-29T13:41:00."
+                    "{\"kind\":\"change\",\"op\":\"%s\",\"timestamp\":\"2026-11-29T13:41:00."
                     "000Z\",\"store\":\"%s\",\"position\":%s,\"index\":0",
-                    field(token, "store", "shop.a"), number);
+                    field(token, "op", "insert"), field(token, "store", "shop.a"), number);
     append_place(line, token, "prev", "prev");
-    tide_buf_printf(line, ",\"key\":{\"id\":1},\"record\":{\"id\":1}");
+    if (strcmp(field(token, "op", "insert"), "truncate") != 0) {
+        tide_buf_printf(line, ",\"key\":{\"id\":1},\"record\":{\"id\":1}");
+    }
 }
 
 static void append_snapshot_frame(struct tide_buf *line, const char *token, const char *kind,
@@ -92,6 +94,7 @@ static void append_snapshot_frame(struct tide_buf *line, const char *token, cons
     append_place(line, token, "from", "changes_from");
     if (strcmp(kind, "row") == 0) {
         tide_buf_printf(line, ",\"record\":{\"v\":%s}", field(token, "record", number));
+        append_optional(line, token, "at", "position");
     } else if (strcmp(kind, "oversize") == 0) {
         tide_buf_printf(line, ",\"bytes\":%s,\"row_key\":\"%s\"", field(token, "bytes", "1000000"),
                         field(token, "key", number));

@@ -108,6 +108,23 @@ static const struct verdict_case cases[] = {
     {"log starts over while copying", "begin,from=90 row=0 resume=1,from=2,inc=1,starts=1,attempt=1 change=5,prev=2,inc=1 end=1,to=5,starts=1,attempt=1", COMPLETE, 1, 0, 0, 0},
     {"log starts over, a change lost", "begin,from=90 row=0 resume=1,from=2,inc=1,starts=1,attempt=1 end=1,to=5,starts=1,attempt=1", TRUNCATED, 1, 0, 0, 0},
     {"log starts over, no begin", "change=3,prev=null,inc=1 row=0,inc=1 end=1,to=3", COMPLETE, 1, 0, 0, 0},
+    /* a truncate stands for the end of what came before it */
+    {"emptied", "begin,from=3 row=0,at=3 row=1,at=4 change=5,prev=3,op=truncate", COMPLETE, 2, 0, 0, 0},
+    {"emptied before any row", "begin,from=null change=5,prev=null,op=truncate", COMPLETE, 0, 0, 0, 0},
+    {"emptied, changes after and one lost", "begin,from=3 row=0,at=3 change=5,prev=4,op=truncate change=9,prev=8", COMPLETE, 1, 0, 0, 0},
+    {"emptied twice", "begin,from=3 row=0,at=6 change=5,prev=3,op=truncate change=9,prev=5,op=truncate", COMPLETE, 1, 0, 0, 0},
+    {"emptied, the log starts over", "begin,from=90 row=0,at=95 change=5,prev=3,op=truncate,inc=1", COMPLETE, 1, 0, 0, 0},
+    {"emptied before it began", "change=3,prev=null,op=truncate begin,from=3 row=0,at=3", OPEN, 1, 0, 0, 0},
+    {"a row after the truncate", "begin,from=3 row=0,at=3 change=5,prev=3,op=truncate row=1,at=6", OPEN, 2, 0, 0, 0},
+    {"a row in its transaction", "begin,from=3 row=0,at=5 change=5,prev=3,op=truncate", OPEN, 1, 0, 0, 0},
+    {"a resume after the truncate", "begin,from=3 row=0,at=3 change=5,prev=3,op=truncate resume=1,from=5,starts=1,attempt=1", OPEN, 1, 0, 0, 0},
+    {"a row of a newer log", "begin,from=3 row=0,at=1,inc=1 change=5,prev=3,op=truncate", OPEN, 1, 0, 0, 0},
+    {"emptied, its begin lost", "row=0,at=3 change=5,prev=3,op=truncate", OPEN, 1, 0, 0, 0},
+    {"another store emptied", "begin,from=3 row=0,at=3 change=5,prev=3,op=truncate,store=shop.b", OPEN, 1, 0, 0, 0},
+    {"places without order", "begin,from=\"x\" row=0,at=\"y\" change=\"z\",prev=\"x\",op=truncate", OPEN, 1, 0, 0, 0},
+    {"emptied, conflicting", "begin,from=3 row=0,at=3 stub=0 change=5,prev=3,op=truncate", CONFLICTING, 0, 1, 0, TIDE_CONFLICT_ROW_AND_STUB},
+    {"emptied, void end", "begin,from=3 row=0,at=3 end=1,to=3 resume=0,from=3,starts=0,attempt=1 change=5,prev=3,op=truncate", COMPLETE, 0, 0, 0, 0},
+    {"emptied after a lost row", "begin,from=3 row=0,at=3 end=2,to=5 change=5,prev=3,op=truncate", TRUNCATED, 1, 0, 1, 0},
     {"only old changes", "change=5,prev=3 begin,from=3,inc=1 end=0,to=5", TRUNCATED, 0, 0, 0, 0},
 };
 /* clang-format on */
