@@ -1,5 +1,6 @@
 """Copies into an archive: beside a writer, killed and gone on with, on a full disk; read back."""
 
+import itertools
 import json
 import os
 import random
@@ -162,9 +163,13 @@ def test_full_disk_while_following_and_a_kill(start, run, tmp_path):
         copy.wait_until(lambda: archive.exists() and ask(
             archive, "SELECT COUNT(*) > 100 FROM wal") == [(1,)])
         small.fill(leave=200000)
-        for i in range(60):
-            execute(tmp_path / "a.db", f"UPDATE t SET v = 'round {i} ' || hex(randomblob(200))")
-        copy.wait_for_line("full")
+        rounds = itertools.count()  # versions that come and go between two looks are one
+
+        def fill():
+            execute(tmp_path / "a.db",
+                    f"UPDATE t SET v = 'round {next(rounds)} ' || hex(randomblob(200))")
+            return "full" in copy.err()
+        copy.wait_until(fill, 60, "the disk to be full")
         copy.kill()
         small.empty()
         copy = start(*arguments)
