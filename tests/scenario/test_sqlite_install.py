@@ -1,8 +1,11 @@
 """What is put into an SQLite database, shared by pipelines, and taken away again."""
 
 import os
+import pathlib
 import shutil
 import sqlite3
+import subprocess
+import tempfile
 import time
 
 import pytest
@@ -245,6 +248,47 @@ def test_install_into_a_read_only_file_says_so(path, tmp_path):
     with pytest.raises(sqlite_ddl.Failed, match="write access") as failed:
         sqlite_ddl.install(path, "p")
     assert failed.value.status == "io"
+
+
+NOBODY = 65534
+
+
+@pytest.fixture
+def open_folder():
+    """One that any user may write."""
+    with tempfile.TemporaryDirectory(prefix="tidemark_test_") as folder:
+        os.chmod(folder, 0o777)
+        yield pathlib.Path(folder)
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can become another user")
+def test_a_copy_that_may_not_write_the_file_leaves_nothing_in_the_way(open_folder, program):
+    def as_nobody(*args):
+        return subprocess.run([program, *args], cwd=open_folder, user=NOBODY, group=NOBODY,
+                              extra_groups=[], capture_output=True, text=True, timeout=30)
+    path = open_folder / "shop.db"
+    app = connect(path)
+    app.executescript("PRAGMA journal_mode = wal; CREATE TABLE a (id INTEGER PRIMARY KEY)")
+    app.close()
+    os.chmod(path, 0o444)
+    try:
+        refused = as_nobody("copy", "sqlite:shop.db", "file:out.ndjson")
+    except PermissionError:
+        pytest.skip("the program is where only root may run it")
+    assert refused.returncode != 0 and "write access" in refused.stderr
+    assert as_nobody("check", "sqlite:shop.db").returncode == 1
+    assert not list(open_folder.glob("shop.db-*"))
+    os.chmod(path, 0o666)
+    again = as_nobody("copy", "sqlite:shop.db", "file:out.ndjson")
+    assert again.returncode == 0, again.stderr
+
+
+@pytest.mark.parametrize("command", [["detach", "sqlite:empty.db"], ["check", "sqlite:empty.db"],
+                                     ["copy", "sqlite:empty.db", "file:out.ndjson"]])
+def test_an_empty_file_stays_empty(run, tmp_path, command):
+    (tmp_path / "empty.db").touch()
+    run(*command)
+    assert (tmp_path / "empty.db").stat().st_size == 0
 
 
 def test_check_tells_of_locks_in_wal_mode(path):

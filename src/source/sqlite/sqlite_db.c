@@ -161,18 +161,61 @@ tide_status tide_sqlite_db_open(const char *path, enum tide_sqlite_access access
     return TIDE_OK;
 }
 
+static bool is_beside(const char *path, const char *suffix, off_t min_size)
+{
+    TIDE_CLEANUP(tide_buf_done) struct tide_buf name = {0};
+    tide_buf_printf(&name, "%s%s", path, suffix);
+    struct stat st;
+    return stat(tide_buf_cstr(&name), &st) == 0 && st.st_size >= min_size;
+}
+
 /* Without a WAL that holds anything the file is all there is. */
 static bool has_wal(const char *path)
 {
-    TIDE_CLEANUP(tide_buf_done) struct tide_buf wal = {0};
-    tide_buf_printf(&wal, "%s-wal", path);
-    struct stat st;
-    return stat(tide_buf_cstr(&wal), &st) == 0 && st.st_size > 0;
+    return is_beside(path, "-wal", 1);
+}
+
+/* The header's version for readers; read by SQLite's own file, since who closes another one of the
+ * same file gives up the locks of the whole process. */
+static bool is_wal_file(sqlite3 *db)
+{
+    enum {
+        READ_VERSION_AT = 19,
+        READ_VERSION_WAL = 2
+    };
+
+    sqlite3_file *file = NULL;
+    char version = 0;
+    return sqlite3_file_control(db, "main", SQLITE_FCNTL_FILE_POINTER, &file) == SQLITE_OK &&
+           file != NULL && file->pMethods != NULL &&
+           file->pMethods->xRead(file, &version, 1, READ_VERSION_AT) == SQLITE_OK &&
+           version == READ_VERSION_WAL;
+}
+
+/* Reading a database in WAL mode makes -wal and -shm beside it, with the file's own rights: where
+ * these let nobody write, the two would stay in everybody's way. Before they are there the file is
+ * all there is, and nobody has it open. */
+static bool open_untouched(const char *path, sqlite3 **ret_db)
+{
+    struct tide_error ignored;
+    TIDE_CLEANUP(tide_sqlite_db_close) sqlite3 *db = NULL;
+    if (tide_sqlite_may_write_file(path) || is_beside(path, "-wal", 0) ||
+        is_beside(path, "-shm", 0) ||
+        tide_sqlite_db_open(path, TIDE_SQLITE_AT_REST, 0, &db, &ignored) != TIDE_OK ||
+        !is_wal_file(db)) {
+        return false;
+    }
+    *ret_db = db;
+    db = NULL;
+    return true;
 }
 
 tide_status tide_sqlite_db_open_best(const char *path, int busy_timeout_ms, sqlite3 **ret_db,
                                      struct tide_error *err)
 {
+    if (open_untouched(path, ret_db)) {
+        return TIDE_OK;
+    }
     tide_status status =
         tide_sqlite_db_open(path, TIDE_SQLITE_READ_WRITE, busy_timeout_ms, ret_db, err);
     if (status != TIDE_IO ||

@@ -108,7 +108,8 @@ static void report(struct tide_findings *findings, struct tide_buf *text)
 
 /* Every trigger and table of ours, whatever is left of them. Triggers go first: they name the log.
  */
-static tide_status remove_all(sqlite3 *db, struct tide_findings *findings, struct tide_error *err)
+static tide_status remove_all(sqlite3 *db, struct tide_findings *findings, bool *ret_is_changed,
+                              struct tide_error *err)
 {
     TIDE_CLEANUP(tide_sqlite_stmt_done) sqlite3_stmt *stmt = NULL;
     size_t triggers = 0;
@@ -136,6 +137,7 @@ static tide_status remove_all(sqlite3 *db, struct tide_findings *findings, struc
                         triggers, tables);
     }
     report(findings, &text);
+    *ret_is_changed = triggers + tables > 0;
     return TIDE_OK;
 }
 
@@ -182,7 +184,7 @@ static tide_status report_left(sqlite3 *db, tide_str pipeline, bool is_removed,
 }
 
 static tide_status uninstall(sqlite3 *db, tide_str pipeline, struct tide_findings *findings,
-                             struct tide_error *err)
+                             bool *ret_is_changed, struct tide_error *err)
 {
     bool has_pipelines = false;
     TIDE_TRY(tide_sqlite_is_installed(db, &has_pipelines, err));
@@ -190,13 +192,15 @@ static tide_status uninstall(sqlite3 *db, tide_str pipeline, struct tide_finding
         if (pipeline.len > 0) {
             report_missing(findings, pipeline);
         }
-        return remove_all(db, findings, err);
+        return remove_all(db, findings, ret_is_changed, err);
     }
+    *ret_is_changed = true;
     bool is_removed = false;
     size_t left = 0;
     TIDE_TRY(remove_pipeline(db, pipeline, &is_removed, err));
     TIDE_TRY(report_left(db, pipeline, is_removed, findings, &left, err));
-    return left == 0 ? remove_all(db, findings, err) : tide_sqlite_unwanted_drop(db, err);
+    return left == 0 ? remove_all(db, findings, ret_is_changed, err)
+                     : tide_sqlite_unwanted_drop(db, err);
 }
 
 tide_status tide_sqlite_uninstall(sqlite3 *db, tide_str pipeline, struct tide_findings *findings,
@@ -204,6 +208,8 @@ tide_status tide_sqlite_uninstall(sqlite3 *db, tide_str pipeline, struct tide_fi
 {
     TIDE_TRY(tide_sqlite_begin_write(db, err));
     TIDE_CLEANUP(tide_sqlite_rollback) sqlite3 *open_db = db;
-    TIDE_TRY(uninstall(open_db, pipeline, findings, err));
-    return tide_sqlite_exec(open_db, "COMMIT", err);
+    bool is_changed = false;
+    TIDE_TRY(uninstall(open_db, pipeline, findings, &is_changed, err));
+    /* A commit of nothing would still give an empty file its first page. */
+    return tide_sqlite_exec(open_db, is_changed ? "COMMIT" : "ROLLBACK", err);
 }
