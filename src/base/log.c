@@ -4,6 +4,7 @@
 
 #include <stdarg.h>
 #include <stdatomic.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <unistd.h>
 
@@ -12,6 +13,21 @@ static _Atomic int level_max = TIDE_LOG_INFO;
 void tide_log_set_level(enum tide_log_level level)
 {
     atomic_store(&level_max, (int)level);
+}
+
+/* A name from outside must neither forge a line nor command a terminal. */
+static void make_safe(char *text, size_t len)
+{
+    for (size_t i = 0; i < len; i++) {
+        unsigned char byte = (unsigned char)text[i];
+        bool is_c1 = byte == 0xc2 && i + 1 < len && ((unsigned char)text[i + 1] & 0xe0) == 0x80;
+        if (byte < 0x20 || byte == 0x7f) {
+            text[i] = '?';
+        } else if (is_c1) {
+            text[i] = '?';
+            text[++i] = '?';
+        }
+    }
 }
 
 void tide_log(enum tide_log_level level, const char *fmt, ...)
@@ -32,6 +48,7 @@ void tide_log(enum tide_log_level level, const char *fmt, ...)
     if (len > sizeof(line) - 2) {
         len = sizeof(line) - 2;
     }
+    make_safe(line + used, len - (size_t)used);
     line[len++] = '\n';
     ssize_t written = write(STDERR_FILENO, line, len); /* nowhere left to report a failure */
     (void)written;

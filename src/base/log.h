@@ -14,5 +14,6 @@ enum tide_log_level {
 /** Lines above this level are dropped; the default is TIDE_LOG_INFO. The only global state. */
 void tide_log_set_level(enum tide_log_level level);
 
-/** Writes one line with one write(2). Any thread. A message over 2 KiB is cut. */
+/** Writes one line with one write(2). Any thread. A message over 2 KiB is cut; control bytes, a
+ * line end too, become `?`. */
 void tide_log(enum tide_log_level level, const char *fmt, ...) TIDE_PRINTF(2, 3);
