@@ -1,11 +1,11 @@
 /* tidemark status: what a pipeline is doing. */
-#include "app/checkpoint_print.h"
 #include "app/commands.h"
 #include "app/control_client.h"
 #include "app/one_argument.h"
 #include "app/safe_text.h"
 #include "app/state_find.h"
 #include "app/status_print.h"
+#include "app/status_stopped.h"
 #include "base/clock.h"
 #include "engine/state.h"
 #include "format/json_writer.h"
@@ -102,7 +102,7 @@ static tide_status print_checkpoint(const char *dir, const struct tide_state_che
                                                 .created_us = found->created_us,
                                                 .checkpoint = &checkpoint};
     tide_buf_printf(out, "the pipeline of %s is not running; its newest checkpoint says:\n\n", dir);
-    tide_checkpoint_print(out, &shown, arena);
+    tide_status_print_stopped(out, &shown, arena);
     return TIDE_OK;
 }
 

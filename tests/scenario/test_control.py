@@ -137,6 +137,22 @@ def test_status_of_a_pipeline_that_does_not_run(run, database, tmp_path, pipelin
     assert found["checkpoint"]["tidemark"] == checkpoint(run)
 
 
+def test_status_of_a_stopped_pipeline_has_a_line_a_table(run, database, tmp_path, pipeline):
+    process = pipeline()
+    finish(process, run, database, tmp_path)
+    for _ in range(3):  # old copies are not shown
+        run("backfill", "shop.yaml", "--sink", "each", "--tables", "orders").check()
+    run("pause", "shop.yaml", "--sink", "all").check()
+    lines = run("status", "shop.yaml").check(1).out.splitlines()
+    assert "asked for   shop.orders for each" in lines
+    assert "sinks       all: has its first copies, paused" in lines
+    assert "            each: has its first copies" in lines
+    assert lines.index("asked for   shop.orders for each") < lines.index("TABLE             COPIES")
+    tables = {line.split()[0]: line.split(None, 1)[1] for line in lines if line[:5] == "shop."}
+    assert tables.pop("shop.orders") == "done: all; queued: each"
+    assert set(tables.values()) == {"done: all, each"} and len(tables) == 4
+
+
 def test_status_of_a_killed_pipeline_and_of_the_next(run, database, tmp_path, pipeline):
     process = pipeline()
     wait_for_report(process, run, is_copied, "the copies")
