@@ -2,6 +2,7 @@
 #include "engine/pipeline.h"
 #include "engine/pipeline_state.h"
 #include "port/refusals.h"
+#include "port/ways_on.h"
 
 static const struct tide_held_snapshot *find_snapshot(const struct tide_sink_held *held,
                                                       const char *id)
@@ -78,7 +79,7 @@ tide_status tide_pipeline_check_held(const struct tide_pipeline *pipeline,
     if (!holds_all(held, checkpoint, sink->name, position)) {
         return tide_fail(err, TIDE_STALE,
                          "sink %.*s holds less than the checkpoint in %s says; put back what it "
-                         "held, or start anew with another --state and --overwrite",
+                         "held, or " TIDE_ANEW,
                          TIDE_STR_ARG(sink->name), pipeline->options.state_dir);
     }
     return TIDE_OK;
@@ -93,7 +94,7 @@ tide_status tide_pipeline_check_checkpoint(const struct tide_pipeline_options *o
     }
     return tide_fail(err, TIDE_UNSUPPORTED,
                      "the checkpoint in %s is another program's: it does not say what this one "
-                     "needs to go on; start anew with another --state",
+                     "needs to go on; " TIDE_ANEW_STATE,
                      options->state_dir);
 }
 
@@ -106,8 +107,7 @@ tide_status tide_pipeline_check_identity(const struct tide_pipeline_options *opt
     }
     return tide_fail(err, TIDE_STALE,
                      "%.*s is not the source that the state in %s belongs to, or it was detached "
-                     "since; name the right source, or start anew with another --state and "
-                     "--overwrite",
+                     "since; name the right source, or " TIDE_ANEW,
                      TIDE_STR_ARG(options->source_shown), options->state_dir);
 }
 

@@ -2,6 +2,7 @@
 #include "engine/ingest_loop.h"
 #include "engine/pipeline.h"
 #include "engine/pipeline_state.h"
+#include "port/ways_on.h"
 
 #include <stdlib.h>
 
@@ -107,8 +108,8 @@ static tide_status check_all_copied(struct tide_pipeline *pipeline, struct tide_
         if (!is_left_out && !tide_ingest_is_copy_over(pipeline->ingest, store, lane) &&
             !is_gone(pipeline, store)) {
             return tide_fail(err, TIDE_CORRUPT,
-                             "the copy has ended without table %.*s; start anew with another "
-                             "--state, and report this",
+                             "the copy has ended without table %.*s; " TIDE_ANEW_STATE
+                             ", and report this",
                              TIDE_STR_ARG(store));
         }
     }

@@ -3,8 +3,8 @@
 #include <string.h>
 
 #define WAYS_ON_RESUMED                                                                            \
-    "bring it back as it was with its record, or start anew with another --state and --append or " \
-    "--overwrite"
+    "give the sink another name in the configuration, which copies it anew, or bring it back as "  \
+    "it was with its record (of tidemark copy: another --state, and --append or --overwrite)"
 #define WAYS_ON_NEW                                                                                \
     "append to it (--append, or existing: append), replace it (--overwrite, or existing: "         \
     "overwrite) or choose another place"

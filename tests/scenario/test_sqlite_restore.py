@@ -9,7 +9,7 @@ import pytest
 from support.sqlite_copies import connect, execute, wait_equal
 
 COPY = ["copy", "sqlite:shop.db", "file:out.ndjson", "--state", "state", "--follow"]
-WAYS_ON = re.compile(r"copy anew with another --state and --overwrite|start again, which looks|"
+WAYS_ON = re.compile(r"start anew with another state directory|start again, which looks|"
                      r"restore the right", re.S)
 
 

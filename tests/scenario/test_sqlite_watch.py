@@ -177,7 +177,8 @@ def test_look_mends_what_matters(path, watched, change):
     said = watch.look()
     if isinstance(expected, str):
         assert said and re.search(expected, said), said
-        assert "copy anew with another --state and --overwrite (or another target)" in said, said
+        assert "start anew with another state directory (--state, or state: in the " \
+            "configuration) and --overwrite (or existing: overwrite)" in said, said
         return
     assert said in (None, "moved")
     expect_notes(path, expected)

@@ -253,7 +253,7 @@ def test_trap_a10_publication_that_others_narrow_is_no_silent_loss(run, start, p
     pg.query(f'ALTER PUBLICATION "{name}" {narrowed}')
     pg.query("UPDATE t SET v = 'seen by nobody' WHERE id < 5")
     result = run(*arguments).check(3)
-    assert f"publication {name} was altered" in result.err and "another --state" in result.err
+    assert f"publication {name} was altered" in result.err and "another state directory (--state" in result.err
     assert b"seen by nobody" not in out.read_bytes()
     run(*arguments, "--state", "anew", "--overwrite").check()
     pg_tables.check(pg, out)

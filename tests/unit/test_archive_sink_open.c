@@ -95,9 +95,9 @@ static void open_resumed_refuses_what_is_not_its_own(void **state)
     (void)state;
     struct tide_sink_options options = kit_options(PATH);
     options.is_resumed = true;
-    refused(&options, TIDE_STALE, "a.tide is not there; bring it back");
+    refused(&options, TIDE_STALE, "a.tide is not there; give the sink another name");
     kit_put(PATH, "", 0);
-    refused(&options, TIDE_STALE, "a.tide is not there; bring it back");
+    refused(&options, TIDE_STALE, "a.tide is not there; give the sink another name");
     kit_put(PATH, "some text that is no archive at all", 35);
     refused(&options, TIDE_INVALID, "a.tide is not an archive");
     kit_remove(PATH);
@@ -168,7 +168,7 @@ static void open_on_another_programs_archive_begins_beside_its_rows(void **state
     struct tide_sink_options options = kit_options(PATH);
     refused(&options, TIDE_INVALID, "with rows that are no copy of ours; append to it");
     options.is_resumed = true;
-    refused(&options, TIDE_STALE, "has no record of what it holds; bring it back");
+    refused(&options, TIDE_STALE, "has no record of what it holds; give the sink another name");
     options.is_resumed = false;
     options.existing = TIDE_EXISTING_APPEND;
     struct tide_sink *sink = kit_open(ops, &options);

@@ -18,9 +18,8 @@
     "; append to it (--append, or existing: append), replace it (--overwrite, or existing: "       \
     "overwrite) or choose another place"
 #define RESUMED                                                                                    \
-    "; bring it back as it was with its record, or start anew with another --state and --append "  \
-    "or "                                                                                          \
-    "--overwrite"
+    "; give the sink another name in the configuration, which copies it anew, or bring it back "   \
+    "as it was with its record (of tidemark copy: another --state, and --append or --overwrite)"
 
 static const struct tide_sink_ops *const ops = &tide_file_sink_ops;
 

@@ -2,6 +2,7 @@
 
 #include "base/clock.h"
 #include "base/thread.h"
+#include "port/ways_on.h"
 #include "source/postgres/pg_position.h"
 
 #include <stdio.h>
@@ -16,8 +17,7 @@
 #define ADD_REST_US ((int64_t)2000000)
 
 #define WAYS_ON                                                                                    \
-    "; go on with the server and the state directory that belong together, or start anew with "    \
-    "another --state and target"
+    "; go on with the server and the state directory that belong together, or " TIDE_ANEW
 
 static struct tide_pg_wait query_wait(void)
 {

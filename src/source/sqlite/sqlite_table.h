@@ -9,6 +9,7 @@
 #include "base/arena.h"
 #include "base/str.h"
 #include "model/relation.h"
+#include "port/ways_on.h"
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -26,7 +27,7 @@
 #define TIDE_SQLITE_HEX_LEN 32
 
 /* The way out of what ends a copy: its state and what its target holds go on belonging to it. */
-#define TIDE_SQLITE_ANEW        "copy anew with another --state and --overwrite (or another target)"
+#define TIDE_SQLITE_ANEW        TIDE_ANEW
 #define TIDE_SQLITE_DETACH_ANEW "run `tidemark detach`, then " TIDE_SQLITE_ANEW
 
 /* The column `op` of the log. */
