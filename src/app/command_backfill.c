@@ -29,9 +29,6 @@ static error_t parse_option(int key, char *arg, struct argp_state *state)
         return 0;
     case 't':
         tide_table_globs_add(&command->globs, arg, state);
-        if (command->globs.count == 0) { /* an empty list would mean all tables */
-            argp_error(state, "--tables needs a glob");
-        }
         return 0;
     default:
         return tide_control_command_argument(&command->control, key, arg, state);

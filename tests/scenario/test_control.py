@@ -429,7 +429,7 @@ def test_what_is_not_there_is_named_with_what_is(run, database, tmp_path, pipeli
     wait_for_report(process, run, is_copied, "the copies")
     if not runs:
         process.terminate().check()
-    assert "needs a glob" in run("backfill", "shop.yaml", "--tables", ",").check(2).err
+    assert "names no table" in run("backfill", "shop.yaml", "--tables", ",").check(2).err
     before = [request["id"] for request in checkpoint(run)["requests"]]
     result = run("backfill", "shop.yaml", "--sink", "nowhere").check(2)
     assert "nowhere" in result.err and "all" in result.err and "each" in result.err
