@@ -114,7 +114,7 @@ static void open_resumed_refuses_what_is_not_its_own(void **state)
     (void)number_of(PATH, "UPDATE tidemark_held SET bytes = substr(bytes, 1, length(bytes) - 1)");
     refused(&options, TIDE_CORRUPT, "record of what is held does not follow its layout; give");
     (void)number_of(PATH, "DELETE FROM tidemark_held");
-    refused(&options, TIDE_STALE, "a.tide has no record of what it holds; bring");
+    refused(&options, TIDE_STALE, "a.tide has no record of what it holds; give");
     assert_rows(PATH, "1 shop.t\n" ONE);
 }
 
