@@ -41,6 +41,7 @@ void tide_copy_report_ended(struct tide_copy_report *report, struct tide_pipelin
     report->has_ended = true;
     report->tables = tide_pipeline_table_count(pipeline);
     report->tables_left_out = tide_pipeline_left_out_count(pipeline);
+    report->tables_unfollowed = tide_pipeline_unfollowed_count(pipeline);
     tide_pipeline_counts(pipeline, &report->counts);
     tide_pipeline_each_failure(pipeline, say_failure, report);
 }
@@ -75,6 +76,7 @@ static void say_summary(const struct tide_copy_report *report, tide_status statu
     char bytes[32];
     char duration[32];
     char sinks[32] = "";
+    char unfollowed[96] = "";
     format_noun(tables, report->tables - report->tables_left_out, "table");
     format_noun(rows, report->counts.rows, "row");
     format_noun(stubs, report->counts.stubs, "stub");
@@ -84,9 +86,15 @@ static void say_summary(const struct tide_copy_report *report, tide_status statu
     if (report->sink_count > 1) {
         (void)snprintf(sinks, sizeof(sinks), " to %zu sinks", report->sink_count);
     }
-    (void)fprintf(report->to, "%s: %s%s,%s %s, %s, %s, %s in %s\n", verdict(report, status), tables,
-                  sinks, report->found == TIDE_PIPELINE_RESUMED ? " in this run" : "", rows, stubs,
-                  changes, bytes, duration);
+    if (report->tables_unfollowed > 0) {
+        char others[48];
+        format_noun(others, report->tables_unfollowed, "table");
+        (void)snprintf(unfollowed, sizeof(unfollowed), "; not in it: %s that cannot be followed",
+                       others);
+    }
+    (void)fprintf(report->to, "%s: %s%s,%s %s, %s, %s, %s in %s%s\n", verdict(report, status),
+                  tables, sinks, report->found == TIDE_PIPELINE_RESUMED ? " in this run" : "", rows,
+                  stubs, changes, bytes, duration, unfollowed);
 }
 
 /* Of this run: what its sinks could not take as it is. */

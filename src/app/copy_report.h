@@ -26,7 +26,8 @@ struct tide_copy_report {
     int64_t duration_us;
     uint64_t tables;
     uint64_t tables_failed;
-    uint64_t tables_left_out; /* of tables: came or were chosen after the copy began */
+    uint64_t tables_unfollowed; /* were chosen, but cannot be followed */
+    uint64_t tables_left_out;   /* of tables: came or were chosen after the copy began */
     struct tide_sink_counts counts;
 };
 

@@ -254,8 +254,10 @@ static tide_status open_parts(struct tide_pipeline *pipeline, struct tide_buf *n
                        : err->status;
         }
     }
-    if (pipeline->found == TIDE_PIPELINE_NEW) {
-        TIDE_TRY(tide_pipeline_note_problems(pipeline, notes, err));
+    bool is_new = pipeline->found == TIDE_PIPELINE_NEW;
+    if (is_new || (pipeline->found == TIDE_PIPELINE_RESUMED && pipeline->options.is_one_shot)) {
+        /* they were said when it began */
+        TIDE_TRY(tide_pipeline_note_problems(pipeline, is_new ? notes : NULL, err));
     }
     make_ingest(pipeline);
     return was_found ? load_ingest(pipeline, checkpoint, notes, err) : TIDE_OK;
@@ -297,6 +299,11 @@ size_t tide_pipeline_table_count(const struct tide_pipeline *pipeline)
 uint64_t tide_pipeline_estimated_rows(const struct tide_pipeline *pipeline)
 {
     return pipeline->estimated_rows;
+}
+
+size_t tide_pipeline_unfollowed_count(const struct tide_pipeline *pipeline)
+{
+    return pipeline->unfollowed_count;
 }
 
 size_t tide_pipeline_left_out_count(const struct tide_pipeline *pipeline)

@@ -87,6 +87,10 @@ tide_status tide_pipeline_note_new_tables(const struct tide_pipeline *pipeline,
 /** Of them, those that came or were chosen after the pipeline began: they are not copied. */
 size_t tide_pipeline_left_out_count(const struct tide_pipeline *pipeline);
 
+/** Tables that the globs choose and that cannot be followed, so that none of the above counts them;
+ * as open found them, of a new pipeline or a one-shot copy. */
+size_t tide_pipeline_unfollowed_count(const struct tide_pipeline *pipeline);
+
 /** Prepares the source and starts the threads. */
 tide_status tide_pipeline_start(struct tide_pipeline *pipeline, struct tide_error *err);
 

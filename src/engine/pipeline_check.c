@@ -209,7 +209,8 @@ tide_status tide_pipeline_note_problems(struct tide_pipeline *pipeline, struct t
     struct tide_findings findings = {0};
     tide_status status = pipeline->options.source_ops->check(pipeline->source, &findings, err);
     for (size_t i = 0; status == TIDE_OK && i < findings.count; i++) {
-        if (findings.items[i].is_problem || findings.items[i].is_left_out) {
+        pipeline->unfollowed_count += findings.items[i].is_left_out;
+        if (notes != NULL && (findings.items[i].is_problem || findings.items[i].is_left_out)) {
             tide_buf_printf(notes, "note: %.*s\n", TIDE_STR_ARG(findings.items[i].what));
         }
     }

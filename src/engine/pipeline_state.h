@@ -42,6 +42,7 @@ struct tide_pipeline {
     size_t table_count;
     bool *is_left_out; /* of tables: no copy of it was ever asked for */
     size_t left_out_count;
+    size_t unfollowed_count; /* tables that were chosen and cannot be followed */
     uint64_t estimated_rows;
     int64_t started_us;   /* UTC */
     uint32_t incarnation; /* of the source's log, as the pipeline counts */
@@ -106,7 +107,8 @@ tide_status tide_pipeline_note_rules(const struct tide_pipeline *pipeline, struc
 /** Tables that came, or were chosen, after the pipeline began: named, and marked as left out. */
 void tide_pipeline_note_left_out(struct tide_pipeline *pipeline, struct tide_buf *notes);
 
-/** What `check` finds wrong: tables that cannot be copied. */
+/** What `check` finds wrong: tables that cannot be copied, which are counted too. `notes` NULL:
+ * only that. */
 tide_status tide_pipeline_note_problems(struct tide_pipeline *pipeline, struct tide_buf *notes,
                                         struct tide_error *err);
 

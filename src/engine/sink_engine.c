@@ -37,11 +37,12 @@ struct tide_sink_engine {
     size_t group_bytes;
     atomic_bool is_stopping;
     atomic_bool is_paused;
-    atomic_bool is_hurried;       /* the wait for the restart is over */
-    struct tide_waker wake;       /* ends a wait for the restart, or a pause */
-    pthread_mutex_t mutex;        /* of what follows */
-    struct tide_sink *sink;       /* NULL: closed. Changed by its thread only */
-    struct tide_sink_counts past; /* of the openings before this one */
+    atomic_bool is_hurried;          /* the wait for the restart is over */
+    struct tide_waker wake;          /* ends a wait for the restart, or a pause */
+    pthread_mutex_t mutex;           /* of what follows */
+    struct tide_sink *sink;          /* NULL: closed. Changed by its thread only */
+    struct tide_sink_counts past;    /* of the openings before this one */
+    struct tide_sink_counts flushed; /* of this one, as of its last flush; its thread's */
     struct tide_sink_engine_status status;
 };
 
@@ -84,17 +85,6 @@ void tide_sink_engine_free(struct tide_sink_engine *engine)
     free(engine);
 }
 
-void tide_sink_counts_add(struct tide_sink_counts *sum, const struct tide_sink_counts *more)
-{
-    sum->rows += more->rows;
-    sum->stubs += more->stubs;
-    sum->changes += more->changes;
-    sum->bytes += more->bytes;
-    sum->dead_letters += more->dead_letters;
-    sum->skipped += more->skipped;
-    sum->unfilled += more->unfilled;
-}
-
 /* Once opened, the target holds what we acknowledged: it is gone on with, never replaced. */
 static tide_status open_sink(struct tide_sink_engine *engine, struct tide_error *err)
 {
@@ -123,7 +113,8 @@ static void close_sink(struct tide_sink_engine *engine)
     struct tide_sink_counts counts = {0};
     tide_mutex_lock(&engine->mutex);
     engine->options.ops->counts(sink, &counts);
-    tide_sink_counts_add(&engine->past, &counts);
+    tide_sink_counts_take_held(&engine->past, &engine->flushed, &counts);
+    engine->flushed = (struct tide_sink_counts){0};
     engine->sink = NULL;
     tide_mutex_unlock(&engine->mutex);
     engine->options.ops->close(sink);
@@ -277,6 +268,7 @@ static enum outcome run_group(struct tide_sink_engine *engine, struct tide_error
     if (engine->options.ops->flush(engine->sink, is_caught_up, err) != TIDE_OK) {
         return sink_error(engine, err);
     }
+    engine->options.ops->counts(engine->sink, &engine->flushed);
     return acknowledge_group(engine, err);
 }
 
@@ -321,6 +313,7 @@ static void finish_sink(struct tide_sink_engine *engine)
         tide_log(TIDE_LOG_WARN, "sink %s: at its end: %s; all is held there nevertheless",
                  engine->name, err.message);
     }
+    engine->options.ops->counts(engine->sink, &engine->flushed);
 }
 
 /* From opening the sink to closing it. */

@@ -27,6 +27,7 @@
  */
 #pragma once
 
+#include "engine/sink_counts.h"
 #include "port/sink.h"
 #include "port/stream.h"
 
@@ -107,10 +108,7 @@ void tide_sink_engine_join(struct tide_sink_engine *engine);
 void tide_sink_engine_status(struct tide_sink_engine *engine,
                              struct tide_sink_engine_status *ret_status);
 
-/** Adds each count of `more` to `sum`'s. */
-void tide_sink_counts_add(struct tide_sink_counts *sum, const struct tide_sink_counts *more);
-
-/** Of all openings together. */
+/** What was written: of the openings before this one, what of it was flushed too. */
 void tide_sink_engine_counts(struct tide_sink_engine *engine, struct tide_sink_counts *ret_counts);
 
 /** Stops, joins, closes the sink. NULL is fine. */

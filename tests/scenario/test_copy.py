@@ -308,3 +308,25 @@ def test_memory_stays_flat_under_a_limit(run, start, tmp_path):
     assert late < early * 1.25 + 4096
     (tmp_path / "out.ndjson").unlink()
     (tmp_path / "big.db").unlink()
+
+
+def test_tables_that_cannot_be_followed_are_counted_at_the_end(run, start, tmp_path):
+    """Also by the run that goes on, which names them no more."""
+    with sqlite3.connect(tmp_path / "a.db") as db:
+        db.execute("CREATE TABLE t (id INTEGER PRIMARY KEY, text TEXT)")
+        db.executemany("INSERT INTO t VALUES (?, 'text')", [(n,) for n in range(5000)])
+        db.execute("CREATE VIRTUAL TABLE search USING fts5(text)")
+        db.execute("CREATE TABLE ids (rowid, oid, _rowid_)")
+    db.close()
+    told = "; not in it: 2 tables that cannot be followed\n"
+    result = run("copy", "sqlite:a.db", "null:", "--state", "one").check()
+    assert result.out.startswith("complete: 1 table, 5,000 rows, ") and result.out.endswith(told)
+    copy = ["copy", "sqlite:a.db", "file:out.ndjson", "--state", "two", "--chunk-rows", "20"]
+    process = start(*copy)
+    process.wait_until(lambda: (tmp_path / "out.ndjson").exists() and
+                       (tmp_path / "out.ndjson").stat().st_size > 20000, what="some rows")
+    process.kill()
+    result = run(*copy).check()
+    assert "complete: 1 table, in this run " in result.out and result.out.endswith(told)
+    only = run("copy", "sqlite:a.db", "null:", "--state", "three", "--tables", "t").check()
+    assert "not in it" not in only.out
