@@ -73,7 +73,8 @@ class Snapshot:
         self.openings = {}       # attempt -> changes_from of its begin or resume
         self.ended = None        # the `end` frame of the highest attempt that came
         self.incarnation = 0
-        self.changes_from = None  # as `begin` says it; before one came, as `resume` does
+        self.changes_from = None  # as `begin` says it; where that is lost, the first `resume`
+        self.opened_by = math.inf  # the attempt that said it
         self.keys = {}           # attempt -> key of each of `seqs`, None for a stub, until the end
         self.latest = None       # the latest place of a row or opening
         self.truncates = truncates  # places of the store's truncates that came
@@ -317,7 +318,9 @@ class Rebuilder:
         snapshot.openings.setdefault(frame.get("attempt", 0),
                                      in_log(incarnation, since))
         snapshot.reached(in_log(incarnation, since))
-        if is_begin or not snapshot.begun:
+        attempt = frame.get("attempt", 0)
+        if attempt <= snapshot.opened_by:
+            snapshot.opened_by = attempt
             snapshot.incarnation = incarnation
             snapshot.changes_from = in_log(incarnation, since)
         snapshot.begun = snapshot.begun or is_begin
