@@ -356,7 +356,7 @@ def test_an_archive_that_is_gone_or_another_is_not_gone_on_with(start, run, tmp_
     copy.kill()
     move(tmp_path, "a.tide", "moved")
     again = ["copy", "sqlite:a.db", "archive:a.tide", "--follow"]
-    assert "a.tide is not there; bring it back" in last_words(run(*again).check(3))
+    assert "a.tide is not there; give the sink another name" in last_words(run(*again).check(3))
     shutil.copy(tmp_path / "b.tide", tmp_path / "a.tide")
     assert "holds a copy of the pipeline" in last_words(run(*again).check(2))
     move(tmp_path, "a.tide", "other")
