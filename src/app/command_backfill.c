@@ -45,7 +45,8 @@ static const struct argp parser = {
            "The command ends once the request is durable, not when the copies are made: see "
            "`tidemark status`. When the pipeline does not run, its next run makes them. A glob "
            "matches a table's name, also with its schema or as a whole (shop.public.orders).\n\n"
-           "Exit status: 0 done, 2 there is no such sink or table, 3 it could not be done.",
+           "Exit status: 0 done, 2 there is no such sink or table, or the sink is detached, 3 it "
+           "could not be done.",
 };
 
 static void print(const struct tide_control_answer *answer, bool is_running)

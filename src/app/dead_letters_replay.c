@@ -45,12 +45,18 @@ static void plan_done(struct plan *plan)
     tide_arena_done(&plan->arena);
 }
 
-static struct group *group_of(struct plan *plan, tide_str sink)
+static struct group *find_group(const struct plan *plan, tide_str sink)
 {
     struct group *group = plan->groups;
     while (group != NULL && !tide_str_equal(tide_str_from(group->sink), sink)) {
         group = group->next;
     }
+    return group;
+}
+
+static struct group *group_of(struct plan *plan, tide_str sink)
+{
+    struct group *group = find_group(plan, sink);
     if (group == NULL) {
         group = tide_arena_alloc(&plan->arena, 1, sizeof(*group));
         *group = (struct group){.next = plan->groups, .sink = tide_arena_cstr(&plan->arena, sink)};
@@ -104,6 +110,13 @@ static bool has_table(const struct plan *plan, tide_str store)
     return is_there;
 }
 
+/* A letter of the same sink and table was not passed over: there may be many. */
+static bool is_taken(const struct plan *plan, const struct tide_dead_letter_read *letter)
+{
+    const struct group *group = find_group(plan, letter->sink);
+    return group != NULL && tide_map_get(&group->stores, letter->store) != NULL;
+}
+
 /* Nothing can be asked for it, now or ever; or it comes anyway. False: it can be. */
 static bool pass_over(struct plan *plan, const struct tide_dead_letter_read *letter)
 {
@@ -139,7 +152,7 @@ static tide_status take_letter(void *context, const struct tide_dead_letter_foun
         plan->nameless++;
         return TIDE_OK;
     }
-    if (pass_over(plan, letter)) {
+    if (!is_taken(plan, letter) && pass_over(plan, letter)) {
         return TIDE_OK;
     }
     struct group *group = group_of(plan, letter->sink);

@@ -1,17 +1,15 @@
-/* Which sinks end without all that was published. */
+/* Which sinks take part, and which end without all that was published. */
 #include "engine/pipeline.h"
 #include "engine/pipeline_state.h"
 
-#include <inttypes.h>
-
-/* Its lane is gone: what was on it comes again as a new copy. */
-static bool is_detached(const struct tide_pipeline *pipeline, struct tide_pipeline_end *end)
+/* By name, since another sink may have the number of its lane by now. */
+bool tide_pipeline_takes_part(struct tide_pipeline_end *end)
 {
     struct tide_error ignored;
+    struct tide_stream *stream = end->pipeline->stream;
     unsigned lane = 0;
-    return end->is_detaching || atomic_load(&end->has_lost) ||
-           pipeline->stream->ops->find_lane(pipeline->stream, end->sink->name, &lane, &ignored) !=
-               TIDE_OK;
+    return !end->is_detaching && !atomic_load(&end->has_lost) &&
+           stream->ops->find_lane(stream, end->sink->name, &lane, &ignored) == TIDE_OK;
 }
 
 /* Nothing when it has taken all. */
@@ -35,7 +33,7 @@ static void note_end(const struct tide_pipeline *pipeline, struct tide_pipeline_
     tide_str name = end->sink->name;
     tide_sink_engine_status(end->engine, &status);
     append_load(&load, pipeline, end);
-    if (is_detached(pipeline, end)) {
+    if (!tide_pipeline_takes_part(end)) {
         tide_buf_printf(notes, "sink %.*s is detached: the next run copies it anew\n",
                         TIDE_STR_ARG(name));
     } else if (status.state == TIDE_SINK_WAITING || status.state == TIDE_SINK_FAILED) {

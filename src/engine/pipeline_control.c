@@ -178,17 +178,6 @@ static tide_status check_choice(struct choice *choice, struct tide_error *err)
     return choice->count > 0 ? TIDE_OK : tide_fail(err, TIDE_INVALID, "no table is copied yet");
 }
 
-/* False: its lane is gone, or about to be; every table is copied to it when it takes part again. By
- * name, since another sink may have the number of its lane by now. */
-static bool takes_part(const struct tide_pipeline *pipeline, struct tide_pipeline_end *end)
-{
-    struct tide_error ignored;
-    unsigned lane = 0;
-    return !end->is_detaching && !atomic_load(&end->has_lost) &&
-           pipeline->stream->ops->find_lane(pipeline->stream, end->sink->name, &lane, &ignored) ==
-               TIDE_OK;
-}
-
 static tide_status fail_detached(tide_str sink, struct tide_error *err)
 {
     if (sink.len == 0) {
@@ -210,7 +199,8 @@ static tide_status check_sink(struct tide_pipeline *pipeline, tide_str sink, str
     }
     for (size_t i = 0; i < pipeline->end_count; i++) {
         struct tide_pipeline_end *end = &pipeline->ends[i];
-        if ((sink.len == 0 || tide_str_equal(end->sink->name, sink)) && takes_part(pipeline, end)) {
+        if ((sink.len == 0 || tide_str_equal(end->sink->name, sink)) &&
+            tide_pipeline_takes_part(end)) {
             return TIDE_OK;
         }
     }
@@ -224,7 +214,7 @@ static tide_status request(struct tide_pipeline *pipeline, struct tide_pipeline_
 {
     struct tide_stream *stream = pipeline->stream;
     uint64_t id = 0;
-    if (!takes_part(pipeline, end)) {
+    if (!tide_pipeline_takes_part(end)) {
         return TIDE_OK;
     }
     tide_status status =

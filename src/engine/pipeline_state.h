@@ -71,6 +71,12 @@ void tide_pipeline_revive(struct tide_pipeline_end *end);
 /** Attaches sinks again that were detached and can be written to. */
 tide_status tide_pipeline_attach_again(struct tide_pipeline *pipeline, struct tide_error *err);
 
+/* pipeline_behind.c */
+
+/** False: its lane is gone, or about to be; every table is copied to it when it takes part again.
+ * The thread that owns the pipeline. */
+bool tide_pipeline_takes_part(struct tide_pipeline_end *end);
+
 /* pipeline_memory.c: how the memory is shared out. */
 
 /** Makes the budget, and bounds chunks by it. */
