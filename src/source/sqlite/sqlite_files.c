@@ -68,9 +68,8 @@ static bool has_moved(sqlite3 *db)
 }
 
 /* What is not there any more, or another one; empty: nothing. */
-static tide_str changed_file(struct tide_sqlite_files *files, struct tide_buf *buf)
+static tide_str changed_file(const struct tide_sqlite_files *files, struct tide_buf *buf)
 {
-    remember(files);
     if (has_moved(files->db)) {
         return tide_str_from(sqlite3_db_filename(files->db, "main"));
     }
@@ -82,12 +81,13 @@ static tide_str changed_file(struct tide_sqlite_files *files, struct tide_buf *b
     return is_other(&files->shm, shm) ? shm : TIDE_STR("");
 }
 
-static bool are_others(struct tide_sqlite_files *files)
+static bool are_others(const struct tide_sqlite_files *files)
 {
     TIDE_CLEANUP(tide_buf_done) struct tide_buf buf = {0};
     return changed_file(files, &buf).len > 0;
 }
 
+/* Compares only: a hook must not run SQL, as remembering does. */
 static int before_commit(void *context)
 {
     return are_others(context) ? 1 : 0;
@@ -111,6 +111,7 @@ void tide_sqlite_files_open(struct tide_sqlite_files *files, sqlite3 *db)
 
 tide_status tide_sqlite_files_check(struct tide_sqlite_files *files, struct tide_error *err)
 {
+    remember(files);
     TIDE_CLEANUP(tide_buf_done) struct tide_buf buf = {0};
     tide_str changed = changed_file(files, &buf);
     if (changed.len == 0) {
@@ -128,6 +129,7 @@ void tide_sqlite_files_close(struct tide_sqlite_files *files)
     if (files->db == NULL) {
         return;
     }
+    remember(files);
     bool may_write = sqlite3_db_readonly(files->db, "main") == 0;
     if (!may_write || are_others(files)) {
         (void)sqlite3_db_config(files->db, SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 1, NULL);
