@@ -173,7 +173,7 @@ tide_status tide_pipeline_check_source(const struct tide_pipeline_options *optio
     bool is_same = false;
     tide_status status = look_at_source(options, &sequence, &is_same, err);
     for (int i = 1; status == TIDE_STALE && i < LOOKS_MAX; i++) {
-        struct tide_error again;
+        struct tide_error again = {0};
         tide_status now = look_at_source(options, &sequence, &is_same, &again);
         if (is_same) {
             break;
