@@ -103,8 +103,10 @@ def test_copy_killed_again_and_again_and_gone_on_with(start, run, tmp_path):
     copy.wait_until(lambda: is_equal(tmp_path, run), timeout=60, what="the archive to catch up")
     copy.interrupt()
     rebuilt = check_equal(tmp_path / "shop.tide", database, run)
-    assert all(store.changes for store in rebuilt.stores.values())
-    assert ask(tmp_path / "shop.tide", "SELECT COUNT(*) FROM sources") == [(1,)]
+    assert any(store.changes for store in rebuilt.stores.values())
+    assert ask(tmp_path / "shop.tide",  # a first start that was killed may leave an empty one
+               "SELECT COUNT(*) FROM (SELECT source_id FROM wal UNION SELECT source_id FROM segments)"
+               ) == [(1,)]
 
 
 def is_equal(folder, run):
