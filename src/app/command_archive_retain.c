@@ -4,6 +4,7 @@
 #include "app/safe_text.h"
 #include "app/time_argument.h"
 #include "archive/caller_rows.h"
+#include "archive/change_base.h"
 #include "archive/change_series.h"
 #include "archive/retain.h"
 #include "base/clock.h"
@@ -16,16 +17,19 @@ struct retain_command {
     bool has_cutoff;
     int64_t cutoff_us;
     bool is_dry;
+    bool is_folding;
 };
 
 enum {
     OPTION_OLDER_THAN = 256,
     OPTION_DRY_RUN,
+    OPTION_FOLD,
 };
 
 static const struct argp_option argp_options[] = {
     TIDE_ARCHIVE_CHOICE_OPTIONS,
     {"older-than", OPTION_OLDER_THAN, "AGE|TIME", 0, "What may be forgotten (needed)", 0},
+    {"fold", OPTION_FOLD, NULL, 0, "Put the state as of then in place of what led to it", 0},
     {"dry-run", OPTION_DRY_RUN, NULL, 0, "Say what would be kept, and forget nothing", 0},
     {0},
 };
@@ -40,6 +44,9 @@ static error_t parse_option(int key, char *arg, struct argp_state *state)
                                       &command->cutoff_us)) {
             argp_error(state, "--older-than wants " TIDE_TIME_ARGUMENT_HELP ", not \"%s\"", arg);
         }
+        return 0;
+    case OPTION_FOLD:
+        command->is_folding = true;
         return 0;
     case OPTION_DRY_RUN:
         command->is_dry = true;
@@ -63,10 +70,13 @@ static const struct argp argp = {
         "begin of its newest complete copy that ended before that moment on: so every row that "
         "lives, and every state since, can still be rebuilt. A table that has older rows but no "
         "such copy is left as it is, and named: copy it anew (tidemark backfill), and come again "
-        "when that copy is older. Making such a copy from the archive itself (--fold) is not "
-        "there yet.\n\nTIME is " TIDE_TIME_ARGUMENT_HELP ". Segments are forgotten whole. Nobody "
+        "when that copy is older.\n\nWith --fold an old copy will do: what is sealed up to that "
+        "moment is replaced by a copy that is made of it, the table as it was then. States since "
+        "stay what they were. It takes memory for all rows of a table.\n\n"
+        "TIME is " TIDE_TIME_ARGUMENT_HELP ". Segments are forgotten whole. Nobody "
         "else may have the archive open, but with --dry-run.\n\nExit status: 0 done, 1 a table was "
-        "left for want of a copy, 2 wrong usage or no such table, 3 in use, or failed.",
+        "left for want of a copy or not folded, 2 wrong usage or no such table, 3 in use, or "
+        "failed.",
 };
 
 /* Of one series. */
@@ -136,6 +146,39 @@ static void retention_done(struct retention *retention)
     tide_arena_done(&retention->arena);
 }
 
+static tide_status fold(const struct retain_command *command, struct tide_archive *archive,
+                        const struct tide_archive_series_info *series, int64_t cutoff_ts,
+                        bool *ret_is_left, struct tide_error *err)
+{
+    struct tide_change_base base;
+    struct tide_error why;
+    char more[sizeof(why.message) + 8];
+    tide_status status =
+        tide_change_base_write(archive, series, cutoff_ts, command->is_dry, &base, &why);
+    if (status == TIDE_INVALID || status == TIDE_UNSUPPORTED) {
+        (void)snprintf(more, sizeof(more), ": %s", why.message);
+        say(series, "not folded to", cutoff_ts, more);
+        *ret_is_left = true;
+        return TIDE_OK;
+    }
+    if (status != TIDE_OK) {
+        *err = why;
+        return status;
+    }
+    if (base.why_not != NULL) {
+        (void)snprintf(more, sizeof(more), ": %s", base.why_not);
+        say(series, "not folded to", cutoff_ts, more);
+        *ret_is_left = *ret_is_left || base.is_doubtful;
+        return TIDE_OK;
+    }
+    (void)snprintf(more, sizeof(more),
+                   ": a copy of %" PRId64 " rows in place of %" PRId64 " rows in %" PRId64
+                   " segments",
+                   base.rows, base.rows_before, base.segments);
+    say(series, command->is_dry ? "would be folded to" : "folded to", base.state_us * 1000, more);
+    return TIDE_OK;
+}
+
 static tide_status retain_series(const struct retain_command *command, struct tide_archive *archive,
                                  const struct tide_archive_series_info *series, bool *ret_is_left,
                                  struct tide_error *err)
@@ -146,6 +189,9 @@ static tide_status retain_series(const struct retain_command *command, struct ti
     struct tide_change_summary summary;
     int64_t cutoff_ts =
         command->cutoff_us > INT64_MAX / 1000 ? INT64_MAX : command->cutoff_us * 1000;
+    if (command->is_folding) {
+        TIDE_TRY(fold(command, archive, series, cutoff_ts, ret_is_left, err));
+    }
     TIDE_TRY(tide_change_series_look(archive, series, &summary, &history, err));
     if (summary.first_ts >= cutoff_ts) {
         say(series, "nothing is older: all is kept from", summary.first_ts, "");

@@ -137,7 +137,7 @@ def wait_for_state(copy, run, history, timeout=30):
     copy.wait_until(is_there, timeout, "the archive to have caught up")
 
 
-def make_history(folder):
+def make_history(folder, command=COPY):
     """A history that was copied with kills and orderly ends, and its archive h.tide at rest."""
     history = History(folder / "h.db", seed=7)
     rnd = random.Random(8)
@@ -145,7 +145,7 @@ def make_history(folder):
     def run(*args):
         return process.run(*args, cwd=folder)
     for stop in range(soak(6, 40)):
-        with process.Process(*COPY, cwd=folder) as copy:
+        with process.Process(*command, cwd=folder) as copy:
             until = time.monotonic() + 0.15 + rnd.random() * 0.5
             while time.monotonic() < until:
                 history.change()
@@ -155,7 +155,7 @@ def make_history(folder):
                 copy.interrupt()  # seals what is live
             else:
                 copy.kill()
-    with process.Process(*COPY, cwd=folder) as copy:
+    with process.Process(*command, cwd=folder) as copy:
         history.change()
         wait_for_state(copy, run, history)
         copy.interrupt()
