@@ -86,3 +86,35 @@ def test_states_are_those_after_each_commit(run, start, pg, tmp_path):
     said = run("archive", "export", "p.tide", "out").check()
     assert said.out.count(" rows in 1 file") == 2
     run("detach", pg.url())
+
+
+def test_folding_keeps_the_states_after_it(run, start, pg, tmp_path):
+    """A segment may end inside of a transaction, and values may not have been sent."""
+    session = pg.session()
+    session.query("CREATE TABLE t (id int PRIMARY KEY, a text, n int, large text);"
+                  "CREATE TABLE u (k text, l int, PRIMARY KEY (k, l))")
+    rnd = random.Random(4)
+    for _ in range(40):
+        change(session, rnd)
+    (tmp_path / "p.yaml").write_text(f"name: p\nsource: {pg.url()}\nsinks:\n  a:\n"
+                                     "    place: archive:p.tide\n    seal_rows: 7\n")
+    copy = start("run", "p.yaml")
+    before = state_of(session)
+    copy.wait_until(lambda: (tmp_path / "p.tide").exists() and is_caught_up(run, before),
+                    timeout=60, what="the copy")
+    states = []
+    for _ in range(soak(80, 1000)):
+        change(session, rnd)
+        states.append((now(session), state_of(session)))
+    copy.wait_until(lambda: is_caught_up(run, states[-1][1]), timeout=60, what="the last commit")
+    copy.interrupt()
+    middle = len(states) // 2
+    said = run("archive", "retain", "p.tide", "--older-than", states[middle][0][1], "--fold")
+    assert "public.t: folded to" in said.check().out
+    run("archive", "verify", "--full", "p.tide").check()
+    for moments, want in [states[middle], states[-1], *rnd.sample(states[middle:], soak(8, 100))]:
+        for moment in moments:
+            for table in TABLES:
+                assert cat(run, table, "--as-of", moment) == want[table], (table, moment)
+    assert "ended later" in run("archive", "cat", "p.tide", "-t", "t", "--as-of",
+                                states[0][0][0]).check(1).err
