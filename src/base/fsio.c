@@ -222,7 +222,7 @@ static bool to_parent(char *path)
     char *slash = strrchr(path, '/');
     if (slash == NULL) {
         bool is_more = strcmp(path, ".") != 0;
-        (void)strcpy(path, ".");
+        memcpy(path, ".", 2);
         return is_more;
     }
     if (slash == path) {

@@ -588,3 +588,29 @@ def test_damage_is_named_and_no_crash(run, history, tmp_path):
             broken += result.code != 0
     assert broken > 10
     del history
+
+
+@pytest.mark.parametrize("ddl", ["DROP TABLE t", "ALTER TABLE t RENAME TO u"])
+def test_table_that_goes_keeps_its_history_and_holds_up_no_other(run, start, tmp_path, ddl):
+    database = tmp_path / "s.db"
+    with sqlite3.connect(database) as db:
+        db.executescript("CREATE TABLE t (id INTEGER PRIMARY KEY, v); INSERT INTO t VALUES (1,1),"
+                         "(2,2),(3,3); CREATE TABLE z (id INTEGER PRIMARY KEY, v)")
+    (tmp_path / "p.yaml").write_text("name: p\nsource: sqlite:s.db\nsinks:\n"
+                                     "  a: {place: 'archive:a.tide', seal_rows: 3}\n")
+
+    def cat(table, *more):
+        return run("archive", "cat", "a.tide", "-t", table, *more)
+    process = start("run", "p.yaml")
+    process.wait_until(lambda: cat("t").code == 0 and cat("t").out.count("\n") == 3, 30, "the copy")
+    with sqlite3.connect(database, timeout=20) as db:
+        db.execute(ddl)
+    process.wait_until(lambda: cat("t").code == 0 and cat("t").out == "", 30, "the end of t")
+    for i in range(12):
+        with sqlite3.connect(database, timeout=20) as db:
+            db.execute("INSERT INTO z VALUES (?, 'after')", (i,))
+    process.wait_until(lambda: cat("z").out.count("after") == 12, 30, "the other table")
+    process.terminate().check()
+    assert "opened again" not in process.err()
+    run("archive", "verify", "--full", "a.tide").check()
+    assert cat("t", "--changes").check().out.count('"truncate"') == 1

@@ -397,3 +397,22 @@ def test_a_service_copies_anew_what_a_backup_lacks(start, run, tmp_path):
     with sqlite3.connect(tmp_path / "a.db") as db:
         rebuilt = frames.rebuild(out, frames.sqlite_keys(db, "a"))
         assert frames.differences(rebuilt, db, "a") == []
+
+
+@pytest.mark.parametrize("how", ["remove", "move"])
+def test_archive_that_is_taken_away_is_noticed_before_anything_is_acknowledged(start, tmp_path, how):
+    make_numbers(tmp_path / "a.db", rows=50)
+    (tmp_path / "a.yaml").write_text("name: a\nsource: sqlite:a.db\nsinks:\n  kept: archive:a.tide\n"
+                                     "  all: file:a.ndjson\n")
+    service = start("run", "a.yaml")
+    archive = tmp_path / "a.tide"
+    service.wait_until(lambda: archive.exists() and ask(
+        archive, "SELECT COUNT(*) > 50 FROM wal") == [(1,)], 30, "the copy")
+    if how == "move":
+        archive.rename(tmp_path / "b.tide")
+    else:
+        for path in tmp_path.glob("a.tide*"):
+            path.unlink()
+    execute(tmp_path / "a.db", "INSERT INTO t VALUES (1000, 'the last')")
+    service.wait_for_line("a.tide was moved, removed or replaced while it was being written")
+    service.terminate()

@@ -185,3 +185,28 @@ tide_status tide_archive_place_make(const struct tide_archive_place *place,
     }
     return status;
 }
+
+tide_status tide_archive_place_remember(struct tide_archive_place *place, struct tide_error *err)
+{
+    struct stat st;
+    if (stat(place->path, &st) != 0) {
+        return tide_fail_retriable(err, TIDE_IO, "cannot look at %s: %s", place->path,
+                                   strerror(errno));
+    }
+    place->device = st.st_dev;
+    place->inode = st.st_ino;
+    return TIDE_OK;
+}
+
+tide_status tide_archive_place_check(const struct tide_archive_place *place, struct tide_error *err)
+{
+    struct stat st;
+    if (place->inode == 0 ||
+        (stat(place->path, &st) == 0 && st.st_dev == place->device && st.st_ino == place->inode)) {
+        return TIDE_OK; /* while it is being opened, nothing is remembered yet */
+    }
+    return tide_fail(err, TIDE_STALE,
+                     "%s was moved, removed or replaced while it was being written; put it back "
+                     "with what belongs to it (%s-wal, %s-shm)",
+                     place->path, place->path, place->path);
+}

@@ -9,11 +9,14 @@
 #include "base/str.h"
 
 #include <stdbool.h>
+#include <sys/types.h>
 
 struct tide_archive_place {
     char *path; /* links followed */
     char *lock_path;
-    int lock_fd; /* -1: not locked */
+    int lock_fd;  /* -1: not locked */
+    dev_t device; /* of the archive that is open, with `inode` */
+    ino_t inode;
 };
 
 /** What is at a place. */
@@ -42,3 +45,11 @@ tide_status tide_archive_place_look(const struct tide_archive_place *place,
  */
 tide_status tide_archive_place_make(const struct tide_archive_place *place,
                                     enum tide_archive_thing there, struct tide_error *err);
+
+/** Remembers which file the archive is, which has been opened. TIDE_IO it cannot be looked at. */
+tide_status tide_archive_place_remember(struct tide_archive_place *place, struct tide_error *err);
+
+/** TIDE_STALE when the path does not lead to that file any more: it was moved, removed or replaced.
+ */
+tide_status tide_archive_place_check(const struct tide_archive_place *place,
+                                     struct tide_error *err);

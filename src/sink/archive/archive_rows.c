@@ -61,7 +61,7 @@ void tide_archive_rows_done(struct tide_archive_rows *rows)
 
 /* Tables */
 
-/* Another version of the table, or the same one again: what counts is whether it looks the same. */
+/* What counts is whether it looks the same. */
 static void use_relation(struct tide_archive_rows *rows, struct tide_archive_table *table,
                          const struct tide_relation *relation)
 {
@@ -71,6 +71,9 @@ static void use_relation(struct tide_archive_rows *rows, struct tide_archive_tab
     }
     tide_relation_unref(table->relation);
     table->relation = tide_relation_ref(relation);
+    if (relation->column_count == 0) {
+        return; /* it is gone: what is left to say of it needs no columns, and it had others */
+    }
     tide_change_schema_encode(relation, tide_str_from(rows->position_kind->name), &columns);
     if (tide_str_equal(tide_buf_str(&columns), tide_buf_str(&table->columns))) {
         return;
@@ -138,6 +141,9 @@ static void grow(struct tide_archive_rows *rows)
 
 static void note_columns(struct tide_archive_rows *rows, struct tide_archive_table *table)
 {
+    if (!table->needs_note || table->columns.len == 0) {
+        return; /* nor of a table that was gone before this session: what is noted stays in force */
+    }
     tide_buf_append_str(&rows->note_bytes, tide_buf_str(&table->columns));
     rows->notes[rows->note_count++] = (struct tide_archive_pending_note){
         .table = table,
@@ -156,11 +162,19 @@ static int64_t time_ns(int64_t us)
     return us * 1000;
 }
 
-/* Only the sink's thread adds, so no locked instruction is needed; others may read meanwhile. */
+/* Only the sink's thread adds: no locked instruction is needed. */
 static void count(_Atomic uint64_t *counter, uint64_t n)
 {
     uint64_t before = atomic_load_explicit(counter, memory_order_relaxed);
     atomic_store_explicit(counter, before + n, memory_order_relaxed);
+}
+
+/* A table that is gone, and of which the archive has nothing. */
+static bool is_unheard_of(const struct tide_archive_table *table)
+{
+    struct tide_archive_series_state state;
+    tide_archive_series_state(table->series, &state);
+    return table->relation->column_count == 0 && !table->is_touched && !state.has_newest;
 }
 
 /* Where the bytes are is set once all of them are there. */
@@ -169,10 +183,11 @@ static void add_row(struct tide_archive_rows *rows, struct tide_archive_table *t
 {
     const struct tide_relation *relation = table->relation;
     size_t before = rows->bytes.len;
-    grow(rows);
-    if (table->needs_note) {
-        note_columns(rows, table);
+    if (is_unheard_of(table)) {
+        return;
     }
+    grow(rows);
+    note_columns(rows, table);
     tide_change_row_encode(row, relation->column_count, relation->key_count, &rows->bytes);
     rows->rows[rows->row_count++] = (struct tide_archive_row){
         .series = table->series,

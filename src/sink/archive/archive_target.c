@@ -238,8 +238,9 @@ tide_status tide_archive_target_open(struct tide_archive_target *target,
     TIDE_TRY(tide_archive_place_name(options->place, &target->place, err));
     TIDE_TRY(tide_archive_place_lock(&target->place, err));
     TIDE_TRY(tide_archive_place_look(&target->place, &there, err));
-    return options->is_resumed ? go_on(target, there, options, &found, err)
-                               : begin(target, there, options, &found, err);
+    TIDE_TRY(options->is_resumed ? go_on(target, there, options, &found, err)
+                                 : begin(target, there, options, &found, err));
+    return tide_archive_place_remember(&target->place, err);
 }
 
 void tide_archive_target_close(struct tide_archive_target *target)
@@ -256,6 +257,7 @@ tide_status tide_archive_target_write(struct tide_archive_target *target,
                                       struct tide_archive_tick *tick,
                                       const struct tide_progress *progress, struct tide_error *err)
 {
+    TIDE_TRY(tide_archive_place_check(&target->place, err));
     tide_buf_reset(&target->scratch);
     tide_owner_encode(&target->owner, progress, &target->scratch);
     const struct tide_archive_held held = {
