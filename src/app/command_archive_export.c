@@ -65,7 +65,7 @@ static const struct argp argp = {
     .doc = "Writes the tables of an archive as Parquet files, one each; also while it is written.\v"
            "DIR is made where it is not there, and may hold no Parquet files yet. A file has its "
            "name (TABLE.parquet) once it is whole and on the disk; a table of more than 256 MiB, "
-           "and with --changes one whose columns changed, is several (TABLE-2.parquet).\n\n"
+           "and with --changes one whose columns changed, is several (TABLE~2.parquet).\n\n"
            "MOMENT is " TIDE_ARCHIVE_MOMENT_HELP ".\n\n"
            "Exit status: 0 done, 1 a table had no complete copy then and was left out, or a state "
            "is in doubt (which is said), 2 wrong usage or no such table, 3 failed.",
@@ -90,7 +90,7 @@ static tide_status write_file(void *context, size_t number, tide_str bytes, stru
     TIDE_CLEANUP(tide_buf_done) struct tide_buf name = {0};
     tide_buf_append_str(&name, tide_buf_str(&files->name));
     if (number > 1) {
-        tide_buf_printf(&name, "-%zu", number);
+        tide_buf_printf(&name, "~%zu", number); /* in no name of a table */
     }
     tide_buf_append_str(&name, TIDE_STR(SUFFIX));
     TIDE_TRY(tide_file_replace(files->dir, tide_buf_cstr(&name), bytes, err));
@@ -111,7 +111,7 @@ static void name_files(const struct tide_archive_catalogue *catalogue, size_t at
     tide_file_name_append(name, series->name);
     name->len -= strlen(".ndjson");
     if (same > 1) {
-        tide_buf_printf(name, "-source-%" PRId64, series->source);
+        tide_buf_printf(name, "~source-%" PRId64, series->source);
     }
 }
 

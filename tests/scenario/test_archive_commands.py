@@ -614,3 +614,25 @@ def test_table_that_goes_keeps_its_history_and_holds_up_no_other(run, start, tmp
     assert "opened again" not in process.err()
     run("archive", "verify", "--full", "a.tide").check()
     assert cat("t", "--changes").check().out.count('"truncate"') == 1
+
+
+def test_export_gives_every_table_files_of_its_own(run, start, tmp_path):
+    """A table's second file is not named as another table's first."""
+    database = tmp_path / "s.db"
+    with sqlite3.connect(database) as db:
+        db.executescript("CREATE TABLE a (id INTEGER PRIMARY KEY, v); INSERT INTO a VALUES (1, 1);"
+                         'CREATE TABLE "a-2" (id INTEGER PRIMARY KEY); INSERT INTO "a-2" VALUES (1)')
+    (tmp_path / "p.yaml").write_text("name: p\nsource: sqlite:s.db\nsinks: {a: 'archive:a.tide'}\n")
+    process = start("run", "p.yaml")
+
+    def rows_of(table):
+        return run("archive", "cat", "a.tide", "-t", table).out
+    process.wait_until(lambda: rows_of("a") and rows_of("a-2"), 30, "the copies")
+    with sqlite3.connect(database, timeout=20) as db:
+        db.execute("ALTER TABLE a ADD COLUMN z INT DEFAULT 5")
+    process.wait_until(lambda: '"z":5' in rows_of("a"), 30, "the new column")
+    process.terminate().check()
+    told = run("archive", "export", "a.tide", "x", "--changes").check().out
+    files = sorted(path.name for path in (tmp_path / "x").iterdir())
+    assert "s.a: " in told and "in 2 files" in told
+    assert files == ["s.a-2.parquet", "s.a.parquet", "s.a~2.parquet"]
