@@ -107,11 +107,17 @@ class Process:
         self._popen = subprocess.Popen(
             self.args, stdin=self._stdin, stdout=self._out, stderr=self._err, cwd=cwd,
             env={**os.environ, **{k: str(v) for k, v in (env or {}).items()}},
-            preexec_fn=self._limit.enter if self._limit else None)
+            preexec_fn=self._begin)
         self.pid = self._popen.pid
         self.code = None
         self._peak_kib = 0
         self.ended = None
+
+    def _begin(self):
+        """In the child: tests may be run under nohup, what they run is not."""
+        signal.signal(signal.SIGHUP, signal.SIG_DFL)
+        if self._limit:
+            self._limit.enter()
 
     def __enter__(self):
         return self
