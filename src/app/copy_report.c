@@ -34,13 +34,10 @@ static void say_failure(void *context, tide_str store, const char *why)
     (void)fprintf(stderr, "table %.*s was not copied: %s\n", TIDE_STR_ARG(store), why);
 }
 
-void tide_copy_report_ended(struct tide_copy_report *report, struct tide_pipeline *pipeline,
-                            tide_status status)
+void tide_copy_report_ended(struct tide_copy_report *report, struct tide_pipeline *pipeline)
 {
-    (void)status;
     report->has_ended = true;
     report->tables = tide_pipeline_table_count(pipeline);
-    report->tables_left_out = tide_pipeline_left_out_count(pipeline);
     report->tables_unfollowed = tide_pipeline_unfollowed_count(pipeline);
     tide_pipeline_counts(pipeline, &report->counts);
     tide_pipeline_each_failure(pipeline, say_failure, report);
@@ -54,9 +51,9 @@ static const char *verdict(const struct tide_copy_report *report, tide_status st
     if (report->is_following) {
         return "followed until stopped";
     }
-    return !report->is_complete                                  ? "stopped before it was complete"
-           : report->tables_failed + report->tables_left_out > 0 ? "not complete"
-                                                                 : "complete";
+    return !report->is_complete        ? "stopped before it was complete"
+           : report->tables_failed > 0 ? "not complete"
+                                       : "complete";
 }
 
 /* "1 row", "2,000 rows" */
@@ -77,7 +74,7 @@ static void say_summary(const struct tide_copy_report *report, tide_status statu
     char duration[32];
     char sinks[32] = "";
     char unfollowed[96] = "";
-    format_noun(tables, report->tables - report->tables_left_out, "table");
+    format_noun(tables, report->tables, "table");
     format_noun(rows, report->counts.rows, "row");
     format_noun(stubs, report->counts.stubs, "stub");
     format_noun(changes, report->counts.changes, "change");
@@ -149,7 +146,6 @@ int tide_copy_report_end(struct tide_copy_report *report, tide_status status,
     if (status != TIDE_OK) {
         return exit_status;
     }
-    bool is_good = report->is_following ||
-                   (report->is_complete && report->tables_failed + report->tables_left_out == 0);
+    bool is_good = report->is_following || (report->is_complete && report->tables_failed == 0);
     return is_good ? TIDE_EXIT_DONE : TIDE_EXIT_NO;
 }

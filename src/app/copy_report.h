@@ -27,7 +27,6 @@ struct tide_copy_report {
     uint64_t tables;
     uint64_t tables_failed;
     uint64_t tables_unfollowed; /* were chosen, but cannot be followed */
-    uint64_t tables_left_out;   /* of tables: came or were chosen after the copy began */
     struct tide_sink_counts counts;
 };
 
@@ -38,8 +37,7 @@ void tide_copy_report_notes(struct tide_copy_report *report, tide_str notes);
 void tide_copy_report_opened(struct tide_copy_report *report, struct tide_pipeline *pipeline);
 
 /** Counts what the run did. */
-void tide_copy_report_ended(struct tide_copy_report *report, struct tide_pipeline *pipeline,
-                            tide_status status);
+void tide_copy_report_ended(struct tide_copy_report *report, struct tide_pipeline *pipeline);
 
 /** The summary, what is left in the source and how to go on or remove it; returns the exit status.
  */

@@ -138,7 +138,7 @@ static tide_status run_opened(struct run *run, const struct tide_pipeline_option
     tide_control_init(&run->control, run->pipeline, options, &run->waker);
     tide_status status = run_to_end(run, is_quiet, err);
     tide_control_done(&run->control);
-    tide_copy_report_ended(report, run->pipeline, status);
+    tide_copy_report_ended(report, run->pipeline);
     return status;
 }
 

@@ -232,13 +232,6 @@ tide_change_history_snapshots(const struct tide_change_history *history, size_t 
     return history->snapshots;
 }
 
-const struct tide_change_snapshot *
-tide_change_history_find(const struct tide_change_history *history, const char *id)
-{
-    const union tide_map_value *number = tide_map_get(&history->by_id, tide_str_from(id));
-    return number == NULL ? NULL : &history->snapshots[number->number];
-}
-
 bool tide_change_snapshot_voids(const struct tide_change_snapshot *snapshot,
                                 const struct tide_change_row *row)
 {

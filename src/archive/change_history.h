@@ -66,10 +66,6 @@ void tide_change_history_add(struct tide_change_history *history, int64_t ts,
 const struct tide_change_snapshot *
 tide_change_history_snapshots(const struct tide_change_history *history, size_t *ret_count);
 
-/** The snapshot of that id, or NULL. */
-const struct tide_change_snapshot *
-tide_change_history_find(const struct tide_change_history *history, const char *id);
-
 /** Whether a row of a snapshot is void: a later attempt began at or before its seq. */
 bool tide_change_snapshot_voids(const struct tide_change_snapshot *snapshot,
                                 const struct tide_change_row *row);

@@ -104,11 +104,6 @@ tide_str tide_change_reader_json(const struct tide_change_reader *reader)
     return tide_change_pair(tide_parquet_reader_metadata(reader->parquet), TIDE_CHANGE_PAIR_SCHEMA);
 }
 
-int64_t tide_change_reader_rows(const struct tide_change_reader *reader)
-{
-    return tide_parquet_reader_metadata(reader->parquet)->row_count;
-}
-
 static bool is_null(const struct tide_change_reader *reader, size_t column)
 {
     const uint8_t *nulls = reader->values[column].is_null;

@@ -25,9 +25,6 @@ const struct tide_change_schema *tide_change_reader_schema(const struct tide_cha
 /** The same as the file has it, the JSON of change_schema.h. */
 tide_str tide_change_reader_json(const struct tide_change_reader *reader);
 
-/** How many rows the file says it has. */
-int64_t tide_change_reader_rows(const struct tide_change_reader *reader);
-
 /** The next row, valid until the next call. TIDE_END after the last, TIDE_CORRUPT. */
 tide_status tide_change_reader_next(struct tide_change_reader *reader, int64_t *ret_time,
                                     struct tide_change_row *ret_row, struct tide_error *err);

@@ -46,12 +46,6 @@ void tide_change_writer_free(struct tide_change_writer *writer)
     free(writer);
 }
 
-void tide_change_writer_free_ptr(struct tide_change_writer **writer)
-{
-    tide_change_writer_free(*writer);
-    *writer = NULL;
-}
-
 static bool is_key_of_values(const struct tide_change_schema *schema,
                              const struct tide_change_row *row)
 {

@@ -15,9 +15,6 @@ struct tide_change_writer *tide_change_writer_new(const struct tide_change_plan 
 /** NULL is fine. */
 void tide_change_writer_free(struct tide_change_writer *writer);
 
-/** For TIDE_CLEANUP. */
-void tide_change_writer_free_ptr(struct tide_change_writer **writer);
-
 /** Adds rows with their times; errors as of tide_parquet_writer_end_rows. */
 tide_status tide_change_writer_add(struct tide_change_writer *writer,
                                    const struct tide_change_row *rows, const int64_t *times,

@@ -275,9 +275,8 @@ static tide_status emit_ready(struct tide_ingest *ingest, struct tide_error *err
 
 tide_status tide_ingest_work(struct tide_ingest *ingest, struct tide_error *err)
 {
-    tide_ingest_serve_report(ingest);
     tide_ingest_forget_dropped(ingest);
-    TIDE_TRY(tide_ingest_take_posts(ingest, err));
+    TIDE_TRY(tide_ingest_serve(ingest, err));
     TIDE_TRY(tide_ingest_receive_requests(ingest, err));
     TIDE_TRY(emit_ready(ingest, err));
     TIDE_TRY(start_next_copy(ingest, err));
@@ -472,17 +471,6 @@ void tide_ingest_each_failure(const struct tide_ingest *ingest,
             each(context, item->copy->relation->store, item->copy->failure);
         }
     }
-}
-
-bool tide_ingest_has_copy(const struct tide_ingest *ingest, tide_str store, unsigned lane)
-{
-    for (struct tide_ingest_copy *item = ingest->copies; item != NULL; item = item->next) {
-        if (tide_str_equal(item->copy->relation->store, store) &&
-            (tide_copy_lanes(item->copy) & (tide_lane_set)1 << lane) != 0) {
-            return true;
-        }
-    }
-    return false;
 }
 
 bool tide_ingest_is_copy_over(const struct tide_ingest *ingest, tide_str store, unsigned lane)

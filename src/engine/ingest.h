@@ -86,19 +86,17 @@ void tide_ingest_add_sink(struct tide_ingest *ingest, tide_str name, unsigned la
 void tide_ingest_let_detach(struct tide_ingest *ingest, unsigned lane);
 /** After load: the sink has lost what the checkpoint says it holds; it needs a backfill. */
 void tide_ingest_start_anew(struct tide_ingest *ingest, unsigned lane);
-bool tide_ingest_is_paused(const struct tide_ingest *ingest, unsigned lane);
 
 /** Leaves a wish; any thread. It is done, and durable, once stats.posts_done has come to the
  * number that is returned. */
 uint64_t tide_ingest_post(struct tide_ingest *ingest, const struct tide_ingest_post *post);
-bool tide_ingest_is_seeded(const struct tide_ingest *ingest, unsigned lane);
 
 /** The sink was never seeded and no request of it is open. After load. */
 bool tide_ingest_needs_backfill(const struct tide_ingest *ingest, unsigned lane);
 
 /**
- * Takes over from a checkpoint: before start, after the sinks were added. Errors: TIDE_STALE with
- * what differs (a table that is gone, other key columns).
+ * Takes over from a checkpoint: before start, after the sinks were added. Copies of tables that are
+ * gone are let go of, those whose key is another one begin anew. Errors: TIDE_CORRUPT.
  */
 tide_status tide_ingest_load(struct tide_ingest *ingest, const struct tide_checkpoint *checkpoint,
                              struct tide_error *err);
@@ -157,8 +155,9 @@ tide_status tide_ingest_save_closing(struct tide_ingest *ingest, struct tide_err
 /** After the last step: takes in what is held, saves if anything moved, and confirms. */
 tide_status tide_ingest_finish(struct tide_ingest *ingest, struct tide_error *err);
 
-/** Draws a report if one is asked for (ingest_report.h): ingest's thread, often. */
-void tide_ingest_serve_report(struct tide_ingest *ingest);
+/** Does what other threads wish: draws a report (ingest_report.h), takes posts in. The engine's own
+ * steps do it too; for whoever waits between them. */
+tide_status tide_ingest_serve(struct tide_ingest *ingest, struct tide_error *err);
 
 /** Says in reports what ingest waits for; "": nothing. */
 void tide_ingest_set_reason(struct tide_ingest *ingest, const char *reason);
@@ -172,9 +171,6 @@ struct tide_waker *tide_ingest_waker(struct tide_ingest *ingest);
 
 /** Counters that ingest keeps up to date; any thread may read them until ingest is freed. */
 const struct tide_ingest_stats *tide_ingest_stats(const struct tide_ingest *ingest);
-
-/** The lane has a copy of the store, in whatever state. */
-bool tide_ingest_has_copy(const struct tide_ingest *ingest, tide_str store, unsigned lane);
 
 /** The store's copy for the lane was published to its end, or has failed. */
 bool tide_ingest_is_copy_over(const struct tide_ingest *ingest, tide_str store, unsigned lane);

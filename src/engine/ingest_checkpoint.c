@@ -57,6 +57,22 @@ static void draft_stores(struct draft *draft)
     draft->checkpoint.store_count = count;
 }
 
+/* The tables that could not be copied to the sink. */
+static void draft_failed(struct draft *draft, const struct tide_ingest_sink *sink,
+                         struct tide_checkpoint_sink *entry)
+{
+    const struct tide_ingest *ingest = draft->ingest;
+    tide_str *failed = NULL;
+    for (struct tide_ingest_copy *item = ingest->copies; item != NULL; item = item->next) {
+        bool is_of_sink = (tide_copy_lanes(item->copy) & (tide_lane_set)1 << sink->lane) != 0;
+        if (item->copy->state == TIDE_COPY_FAILED && sink->is_attached && is_of_sink) {
+            failed = tide_arena_grow(&draft->arena, failed, entry->failed_count, sizeof(*failed));
+            failed[entry->failed_count++] = item->copy->relation->store;
+        }
+    }
+    entry->failed_tables = failed;
+}
+
 static void draft_sinks(struct draft *draft)
 {
     const struct tide_ingest *ingest = draft->ingest;
@@ -70,6 +86,7 @@ static void draft_sinks(struct draft *draft)
             .is_detached = sink->is_detached,
             .is_paused = sink->is_paused,
         };
+        draft_failed(draft, sink, &sinks[i]);
     }
     draft->checkpoint.sinks = sinks;
     draft->checkpoint.sink_count = ingest->sink_count;

@@ -62,38 +62,22 @@ static struct tide_copy *find_joined(const struct tide_ingest *ingest,
     return NULL;
 }
 
-/* `*ret_copy` stays NULL where the table is gone: the source tells so, or the tables to copy are
- * others now. */
-/* `*ret_copy` stays NULL where the table is gone and the source will tell of it. */
+/* `*ret_copy` stays NULL where the table is gone, or chosen no more. */
 static tide_status make_copy(struct tide_ingest *ingest, const struct tide_checkpoint_copy *entry,
                              struct tide_copy **ret_copy, struct tide_error *err)
 {
-    bool tells_tables = ingest->options.source_ops->tells_tables;
     const struct tide_relation *relation = NULL;
     TIDE_TRY(tide_ingest_find_table(ingest, entry->store, &relation, err));
-    if (relation == NULL && tells_tables) {
+    if (relation == NULL) {
         tide_log(TIDE_LOG_WARN,
                  "table %.*s of the checkpoint is not among the tables to copy any more",
                  TIDE_STR_ARG(entry->store));
         ingest->must_save = true;
         return TIDE_OK;
     }
-    if (relation == NULL) {
-        return tide_fail(err, TIDE_STALE,
-                         "table %.*s of the checkpoint is no longer among the tables to copy; "
-                         "choose it again, or start anew in another state directory",
-                         TIDE_STR_ARG(entry->store));
-    }
-    bool has_other_key = !has_same_key(relation, entry);
-    if (has_other_key && !tells_tables) {
-        return tide_fail(err, TIDE_STALE,
-                         "the key of table %.*s has changed since the checkpoint; start anew in "
-                         "another state directory",
-                         TIDE_STR_ARG(entry->store));
-    }
     struct tide_copy *copy = tide_ingest_add_copy(ingest, relation);
     *ret_copy = copy;
-    if (!entry->is_begun || has_other_key) {
+    if (!entry->is_begun || !has_same_key(relation, entry)) {
         return TIDE_OK; /* queued, from the beginning */
     }
     if (entry->last_pk.count != 0 && entry->last_pk.count != relation->key_count) {

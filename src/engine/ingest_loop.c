@@ -103,7 +103,7 @@ static tide_status reconnect(struct tide_ingest *ingest, struct tide_error *err)
         int64_t until_us = tide_clock_deadline_us(wait_us);
         while (tide_clock_monotonic_us() < until_us && !tide_ingest_is_stopping(ingest)) {
             (void)tide_waker_wait(tide_ingest_waker(ingest), until_us);
-            tide_ingest_serve_report(ingest);
+            TIDE_TRY(tide_ingest_serve(ingest, err));
         }
         if (tide_ingest_is_stopping(ingest)) {
             return tide_fail(err, TIDE_CANCELLED, "stopped");

@@ -7,8 +7,7 @@
 /* What goes on while lanes are full. */
 static tide_status serve(struct tide_ingest *ingest, tide_lane_set full, struct tide_error *err)
 {
-    tide_ingest_serve_report(ingest);
-    TIDE_TRY(tide_ingest_take_posts(ingest, err));
+    TIDE_TRY(tide_ingest_serve(ingest, err));
     TIDE_TRY(tide_ingest_receive_requests(ingest, err));
     TIDE_TRY(tide_ingest_keep(ingest, err));
     return tide_ingest_detach_full(ingest, full, err);

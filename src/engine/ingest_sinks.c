@@ -59,20 +59,10 @@ void tide_ingest_let_detach(struct tide_ingest *ingest, unsigned lane)
     tide_ingest_sink_of(ingest, lane)->may_detach = true;
 }
 
-bool tide_ingest_is_seeded(const struct tide_ingest *ingest, unsigned lane)
-{
-    return tide_ingest_sink_of(ingest, lane)->is_seeded;
-}
-
 void tide_ingest_start_anew(struct tide_ingest *ingest, unsigned lane)
 {
     tide_ingest_sink_of(ingest, lane)->is_seeded = false;
     tide_ingest_forget_lane(ingest, lane);
-}
-
-bool tide_ingest_is_paused(const struct tide_ingest *ingest, unsigned lane)
-{
-    return tide_ingest_sink_of(ingest, lane)->is_paused;
 }
 
 /* Posts: what other threads want. */
@@ -189,6 +179,12 @@ tide_status tide_ingest_take_posts(struct tide_ingest *ingest, struct tide_error
     TIDE_TRY(tide_ingest_save(ingest, false, err));
     atomic_fetch_add(&ingest->stats.posts_done, done);
     return TIDE_OK;
+}
+
+tide_status tide_ingest_serve(struct tide_ingest *ingest, struct tide_error *err)
+{
+    tide_ingest_serve_report(ingest);
+    return tide_ingest_take_posts(ingest, err);
 }
 
 /* Its policy is to wait: the disk of the source fills meanwhile. */

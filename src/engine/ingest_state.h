@@ -180,6 +180,8 @@ void tide_ingest_reporting_done(struct tide_ingest_reporting *reporting);
 void tide_ingest_note_published(struct tide_ingest *ingest, const struct tide_batch *batch);
 /** Looks whether the lanes move. */
 void tide_ingest_look(struct tide_ingest *ingest);
+/** Draws a picture if one is asked for. */
+void tide_ingest_serve_report(struct tide_ingest *ingest);
 
 /* ingest_requests.c */
 

@@ -220,12 +220,10 @@ static tide_status open_dead_letters(struct tide_pipeline *pipeline, struct tide
 }
 
 static tide_status load_ingest(struct tide_pipeline *pipeline,
-                               const struct tide_checkpoint *checkpoint, struct tide_buf *notes,
-                               struct tide_error *err)
+                               const struct tide_checkpoint *checkpoint, struct tide_error *err)
 {
     TIDE_TRY(tide_ingest_load(pipeline->ingest, checkpoint, err));
     tide_pipeline_begin_anew(pipeline);
-    tide_pipeline_note_left_out(pipeline, notes);
     return TIDE_OK;
 }
 
@@ -260,7 +258,7 @@ static tide_status open_parts(struct tide_pipeline *pipeline, struct tide_buf *n
         TIDE_TRY(tide_pipeline_note_problems(pipeline, is_new ? notes : NULL, err));
     }
     make_ingest(pipeline);
-    return was_found ? load_ingest(pipeline, checkpoint, notes, err) : TIDE_OK;
+    return was_found ? load_ingest(pipeline, checkpoint, err) : TIDE_OK;
 }
 
 tide_status tide_pipeline_open(const struct tide_pipeline_options *options,
@@ -304,9 +302,4 @@ uint64_t tide_pipeline_estimated_rows(const struct tide_pipeline *pipeline)
 size_t tide_pipeline_unfollowed_count(const struct tide_pipeline *pipeline)
 {
     return pipeline->unfollowed_count;
-}
-
-size_t tide_pipeline_left_out_count(const struct tide_pipeline *pipeline)
-{
-    return pipeline->left_out_count;
 }

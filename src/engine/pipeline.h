@@ -84,9 +84,6 @@ size_t tide_pipeline_table_count(const struct tide_pipeline *pipeline);
 tide_status tide_pipeline_note_new_tables(const struct tide_pipeline *pipeline,
                                           struct tide_buf *notes, struct tide_error *err);
 
-/** Of them, those that came or were chosen after the pipeline began: they are not copied. */
-size_t tide_pipeline_left_out_count(const struct tide_pipeline *pipeline);
-
 /** Tables that the globs choose and that cannot be followed, so that none of the above counts them;
  * as open found them, of a new pipeline or a one-shot copy. */
 size_t tide_pipeline_unfollowed_count(const struct tide_pipeline *pipeline);
@@ -148,9 +145,6 @@ tide_status tide_pipeline_resume(struct tide_pipeline *pipeline, tide_str sink,
 
 /** Rows that the tables may have, by the source; 0: it cannot tell. */
 uint64_t tide_pipeline_estimated_rows(const struct tide_pipeline *pipeline);
-
-/** What it holds in memory, of what it may. Any thread, as long as it is not freed. */
-const struct tide_budget *tide_pipeline_memory(const struct tide_pipeline *pipeline);
 
 /** Counters of ingest, kept up to date, and of the sinks, as they are now. */
 const struct tide_ingest_stats *tide_pipeline_stats(const struct tide_pipeline *pipeline);

@@ -174,35 +174,6 @@ tide_status tide_pipeline_note_rules(const struct tide_pipeline *pipeline, struc
     return TIDE_OK;
 }
 
-static bool has_copy(const struct tide_pipeline *pipeline, tide_str store)
-{
-    for (size_t k = 0; k < pipeline->end_count; k++) {
-        unsigned lane = pipeline->ends[k].lane;
-        if (tide_ingest_is_seeded(pipeline->ingest, lane) &&
-            !tide_ingest_has_copy(pipeline->ingest, store, lane)) {
-            return false;
-        }
-    }
-    return true;
-}
-
-void tide_pipeline_note_left_out(struct tide_pipeline *pipeline, struct tide_buf *notes)
-{
-    pipeline->is_left_out = tide_arena_alloc(&pipeline->arena, pipeline->table_count, sizeof(bool));
-    for (size_t i = 0; i < pipeline->table_count; i++) {
-        /* A source that tells of tables will have it copied. */
-        pipeline->is_left_out[i] =
-            !pipeline->options.source_ops->tells_tables && !has_copy(pipeline, pipeline->tables[i]);
-        if (pipeline->is_left_out[i]) {
-            pipeline->left_out_count++;
-            tide_buf_printf(notes,
-                            "table %.*s is not copied: it was not there, or not chosen, when the "
-                            "pipeline began; start anew with another state directory to copy it\n",
-                            TIDE_STR_ARG(pipeline->tables[i]));
-        }
-    }
-}
-
 tide_status tide_pipeline_note_problems(struct tide_pipeline *pipeline, struct tide_buf *notes,
                                         struct tide_error *err)
 {

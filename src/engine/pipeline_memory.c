@@ -39,8 +39,3 @@ void tide_pipeline_make_budget(struct tide_pipeline *pipeline)
     pipeline->options.copy.budget = pipeline->budget;
     pipeline->options.copy.chunk_bytes_max = part_of(pipeline, 12, TIDE_CHUNK_BYTES_DEFAULT);
 }
-
-const struct tide_budget *tide_pipeline_memory(const struct tide_pipeline *pipeline)
-{
-    return pipeline->budget;
-}

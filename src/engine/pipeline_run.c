@@ -86,7 +86,7 @@ static bool is_gone(struct tide_pipeline *pipeline, tide_str store)
     const struct tide_relation *const *tables = NULL;
     size_t count = 0;
     struct tide_error err;
-    if (!ops->tells_tables || ops->tables(pipeline->source, &tables, &count, &err) != TIDE_OK) {
+    if (ops->tables(pipeline->source, &tables, &count, &err) != TIDE_OK) {
         return false;
     }
     for (size_t i = 0; i < count; i++) {
@@ -103,10 +103,7 @@ static tide_status check_all_copied(struct tide_pipeline *pipeline, struct tide_
     for (size_t i = 0; i < pipeline->table_count * pipeline->end_count; i++) {
         tide_str store = pipeline->tables[i % pipeline->table_count];
         unsigned lane = pipeline->ends[i / pipeline->table_count].lane;
-        bool is_left_out =
-            pipeline->is_left_out != NULL && pipeline->is_left_out[i % pipeline->table_count];
-        if (!is_left_out && !tide_ingest_is_copy_over(pipeline->ingest, store, lane) &&
-            !is_gone(pipeline, store)) {
+        if (!tide_ingest_is_copy_over(pipeline->ingest, store, lane) && !is_gone(pipeline, store)) {
             return tide_fail(err, TIDE_CORRUPT,
                              "the copy has ended without table %.*s; " TIDE_ANEW_STATE
                              ", and report this",

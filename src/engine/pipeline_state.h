@@ -40,8 +40,6 @@ struct tide_pipeline {
     size_t end_count;
     tide_str *tables; /* store names */
     size_t table_count;
-    bool *is_left_out; /* of tables: no copy of it was ever asked for */
-    size_t left_out_count;
     size_t unfollowed_count; /* tables that were chosen and cannot be followed */
     uint64_t estimated_rows;
     int64_t started_us;   /* UTC */
@@ -109,9 +107,6 @@ tide_status tide_pipeline_check_names(const struct tide_pipeline *pipeline,
 /** Rules of `refused` that are of no table: a mistyped name would go unnoticed. */
 tide_status tide_pipeline_note_rules(const struct tide_pipeline *pipeline, struct tide_buf *notes,
                                      struct tide_error *err);
-
-/** Tables that came, or were chosen, after the pipeline began: named, and marked as left out. */
-void tide_pipeline_note_left_out(struct tide_pipeline *pipeline, struct tide_buf *notes);
 
 /** What `check` finds wrong: tables that cannot be copied, which are counted too. `notes` NULL:
  * only that. */

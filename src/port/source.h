@@ -40,8 +40,9 @@ enum tide_event_kind {
     TIDE_EVENT_COMMIT,  /* all changes of all transactions up to `position` have been brought */
     TIDE_EVENT_REACHED, /* as COMMIT, but no change came since the last one: an idle log moved on */
     TIDE_EVENT_TABLE,   /* from here on changes alone do not tell a table's rows: it is copied anew,
-                           or is gone, or is new. `tables` lists it as it is now. Comes again, or not,
-                           when the log is read again from before it */
+                           or is gone, or is new. `tables` lists it as it is now. Comes at the latest
+                           after the next `prepare` with a state that does not know of it; again, or
+                           not, when the log is read again from before it */
 };
 
 struct tide_event {
@@ -79,9 +80,6 @@ void tide_findings_done(struct tide_findings *findings);
 
 struct tide_source_ops {
     const char *scheme; /* "sqlite" */
-    /* TABLE events come for every table that is made, changes or goes, and for every one that the
-     * globs choose of late, also when that was while nobody followed. */
-    bool tells_tables;
     const struct tide_position_kind *position_kind;
 
     /**

@@ -313,12 +313,7 @@ static void ask_for_backfill(struct world *world, unsigned number)
     struct tide_error err;
     uint64_t id = 0;
     unsigned lane = world->sinks[number].consumer.lane;
-    for (struct tide_ingest_request *r = world->ingest->requests; r != NULL; r = r->next) {
-        if (r->lane == lane) {
-            return;
-        }
-    }
-    if (!tide_ingest_is_seeded(world->ingest, lane)) {
+    if (tide_ingest_needs_backfill(world->ingest, lane)) {
         must(world->stream->ops->request(world->stream, lane, &world->source.relation->store, 1,
                                          &id, &err),
              &err);

@@ -109,11 +109,6 @@ void tide_pg_table_free(struct tide_pg_table *table)
     free(table);
 }
 
-void tide_pg_table_done(struct tide_pg_table **table)
-{
-    tide_pg_table_free(*table);
-}
-
 void tide_pg_tables_done(struct tide_pg_tables *tables)
 {
     for (size_t i = 0; i < tables->count; i++) {
@@ -121,6 +116,16 @@ void tide_pg_tables_done(struct tide_pg_tables *tables)
     }
     free(tables->items);
     *tables = (struct tide_pg_tables){0};
+}
+
+bool tide_pg_tables_have(const struct tide_pg_tables *tables, uint32_t oid)
+{
+    for (size_t i = 0; i < tables->count; i++) {
+        if (tables->items[i]->oid == oid) {
+            return tables->items[i]->relation != NULL;
+        }
+    }
+    return false;
 }
 
 static char first_char(const PGresult *result, int row, int column)

@@ -18,9 +18,6 @@ void tide_pg_tables_done(struct tide_pg_tables *tables);
 /** Frees a table and drops its reference to the relation; NULL is fine. */
 void tide_pg_table_free(struct tide_pg_table *table);
 
-/** For TIDE_CLEANUP on a `struct tide_pg_table *`. */
-void tide_pg_table_done(struct tide_pg_table **table);
-
 /**
  * Whether any of `globs` chooses the table: matches its name or "schema.name", case-sensitively.
  * `*` any bytes, `?` one character. None at all: every table. Pure.

@@ -22,13 +22,3 @@ bool tide_pg_globs_choose(const tide_str *globs, size_t glob_count, tide_str sch
     }
     return is_chosen;
 }
-
-bool tide_pg_tables_have(const struct tide_pg_tables *tables, uint32_t oid)
-{
-    for (size_t i = 0; i < tables->count; i++) {
-        if (tables->items[i]->oid == oid) {
-            return tables->items[i]->relation != NULL;
-        }
-    }
-    return false;
-}

@@ -44,16 +44,6 @@ static bool was_told(const struct tide_pg_state *saved, const struct tide_pg_tab
     return false;
 }
 
-static bool is_in(const uint32_t *oids, size_t count, uint32_t oid)
-{
-    for (size_t i = 0; i < count; i++) {
-        if (oids[i] == oid) {
-            return true;
-        }
-    }
-    return false;
-}
-
 void tide_pg_known_go_on(struct tide_pg_known *known, const struct tide_pg_state *saved,
                          const uint32_t *published, size_t published_count,
                          const struct tide_pg_tables *tables)
@@ -65,9 +55,9 @@ void tide_pg_known_go_on(struct tide_pg_known *known, const struct tide_pg_state
             continue;
         }
         bool is_known = saved->has_tables ? was_told(saved, table)
-                                          : is_in(published, published_count, table->oid);
+                                          : tide_pg_has_oid(published, published_count, table->oid);
         /* one that was told and is not published any more was out of the stream for a while */
-        if (is_known && is_in(published, published_count, table->oid)) {
+        if (is_known && tide_pg_has_oid(published, published_count, table->oid)) {
             add(known, table);
         } else {
             known->fresh[known->fresh_count++] = table;

@@ -199,16 +199,6 @@ tide_status tide_pg_prepare_slot(struct tide_pg_conn *conn, const struct tide_pg
     return TIDE_OK;
 }
 
-static bool has_oid(const uint32_t *oids, size_t count, uint32_t oid)
-{
-    for (size_t i = 0; i < count; i++) {
-        if (oids[i] == oid) {
-            return true;
-        }
-    }
-    return false;
-}
-
 /* Waits for the table's writers in short turns, so that new ones are not held up for long. */
 static tide_status add_table(struct tide_pg_conn *conn, const char *publication,
                              const struct tide_pg_table *table,
@@ -268,7 +258,7 @@ static tide_status complete_publication(struct tide_pg_conn *conn,
     TIDE_TRY(check_publication(conn, state, arena, ret_oids, ret_count, err));
     for (size_t i = 0; i < tables->count; i++) {
         const struct tide_pg_table *table = tables->items[i];
-        if (table->relation != NULL && !has_oid(*ret_oids, *ret_count, table->oid)) {
+        if (table->relation != NULL && !tide_pg_has_oid(*ret_oids, *ret_count, table->oid)) {
             TIDE_TRY(add_table(conn, state->publication, table, patience, err));
         }
     }

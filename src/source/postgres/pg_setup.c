@@ -300,6 +300,16 @@ tide_status tide_pg_publication_is_narrowed(struct tide_pg_conn *conn, const cha
     return TIDE_OK;
 }
 
+bool tide_pg_has_oid(const uint32_t *oids, size_t count, uint32_t oid)
+{
+    for (size_t i = 0; i < count; i++) {
+        if (oids[i] == oid) {
+            return true;
+        }
+    }
+    return false;
+}
+
 tide_status tide_pg_publication_drop(struct tide_pg_conn *conn, const char *name,
                                      struct tide_pg_wait wait, bool *ret_was_there,
                                      struct tide_error *err)

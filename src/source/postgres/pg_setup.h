@@ -102,6 +102,9 @@ tide_status tide_pg_publication_is_narrowed(struct tide_pg_conn *conn, const cha
                                             struct tide_pg_wait wait, bool *ret_is_narrowed,
                                             struct tide_error *err);
 
+/** Whether the object id is among those. Pure. */
+bool tide_pg_has_oid(const uint32_t *oids, size_t count, uint32_t oid);
+
 /** Drops the publication; none is fine. */
 tide_status tide_pg_publication_drop(struct tide_pg_conn *conn, const char *name,
                                      struct tide_pg_wait wait, bool *ret_was_there,

@@ -417,7 +417,6 @@ static tide_status postgres_reader_open(struct tide_source *source,
 
 const struct tide_source_ops tide_postgres_source_ops = {
     .scheme = "postgres",
-    .tells_tables = true,
     .position_kind = &tide_position_lsn,
     .open = postgres_open,
     .close = postgres_close,

@@ -404,7 +404,6 @@ static tide_status sqlite_reader_remember(struct tide_chunk_reader *reader,
 
 const struct tide_source_ops tide_sqlite_source_ops = {
     .scheme = "sqlite",
-    .tells_tables = true,
     .position_kind = &tide_position_integer,
     .open = sqlite_open,
     .close = sqlite_close,
