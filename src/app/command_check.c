@@ -21,6 +21,11 @@ static const struct argp_option option_table[] = {
     {0},
 };
 
+static const struct tide_one_argument argument = {
+    .wanted = "one source",
+    .needed = "a source or a configuration is needed, e.g. sqlite:shop.db",
+};
+
 static error_t parse_option(int key, char *arg, struct argp_state *state)
 {
     struct check_command *command = state->input;
@@ -28,15 +33,8 @@ static error_t parse_option(int key, char *arg, struct argp_state *state)
     case 't':
         tide_table_globs_add(&command->globs, arg, state);
         return 0;
-    case ARGP_KEY_ARG:
-        tide_one_argument_take(&command->source, arg, "one source", state);
-        return 0;
-    case ARGP_KEY_END:
-        tide_one_argument_require(
-            command->source, "a source or a configuration is needed, e.g. sqlite:shop.db", state);
-        return 0;
     default:
-        return ARGP_ERR_UNKNOWN;
+        return tide_one_argument_parse(&argument, key, arg, state, &command->source);
     }
 }
 

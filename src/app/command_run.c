@@ -16,6 +16,11 @@ static const struct argp_option option_table[] = {
     {0},
 };
 
+static const struct tide_one_argument argument = {
+    .wanted = "one configuration",
+    .needed = "a configuration is needed, e.g. shop.yaml",
+};
+
 static error_t parse_option(int key, char *arg, struct argp_state *state)
 {
     struct run_command *command = state->input;
@@ -23,15 +28,8 @@ static error_t parse_option(int key, char *arg, struct argp_state *state)
     case 'q':
         command->is_quiet = true;
         return 0;
-    case ARGP_KEY_ARG:
-        tide_one_argument_take(&command->file, arg, "one configuration", state);
-        return 0;
-    case ARGP_KEY_END:
-        tide_one_argument_require(command->file, "a configuration is needed, e.g. shop.yaml",
-                                  state);
-        return 0;
     default:
-        return ARGP_ERR_UNKNOWN;
+        return tide_one_argument_parse(&argument, key, arg, state, &command->file);
     }
 }
 

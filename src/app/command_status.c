@@ -30,6 +30,10 @@ static const struct argp_option option_table[] = {
     {0},
 };
 
+static const struct tide_one_argument argument = {
+    .wanted = "one configuration or state directory",
+};
+
 static error_t parse_option(int key, char *arg, struct argp_state *state)
 {
     struct status_command *command = state->input;
@@ -37,11 +41,8 @@ static error_t parse_option(int key, char *arg, struct argp_state *state)
     case OPTION_JSON:
         command->is_json = true;
         return 0;
-    case ARGP_KEY_ARG:
-        tide_one_argument_take(&command->file, arg, "one configuration or state directory", state);
-        return 0;
     default:
-        return ARGP_ERR_UNKNOWN;
+        return tide_one_argument_parse(&argument, key, arg, state, &command->file);
     }
 }
 

@@ -16,20 +16,15 @@
 #define AGAIN_US  10000000 /* a pipeline that is starting or stopping is asked again so long */
 #define REST_US   50000
 
+static const struct tide_one_argument argument = {
+    .wanted = "one configuration or state directory",
+    .needed = "a configuration or a state directory is needed, e.g. shop.yaml",
+};
+
 error_t tide_control_command_argument(struct tide_control_command *command, int key, char *arg,
                                       struct argp_state *state)
 {
-    switch (key) {
-    case ARGP_KEY_ARG:
-        tide_one_argument_take(&command->file, arg, "one configuration or state directory", state);
-        return 0;
-    case ARGP_KEY_END:
-        tide_one_argument_require(
-            command->file, "a configuration or a state directory is needed, e.g. shop.yaml", state);
-        return 0;
-    default:
-        return ARGP_ERR_UNKNOWN;
-    }
+    return tide_one_argument_parse(&argument, key, arg, state, &command->file);
 }
 
 static tide_status check_utf8(tide_str text, const char *what, struct tide_error *err)

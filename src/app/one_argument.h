@@ -3,10 +3,15 @@
 
 #include <argp.h>
 
-/** Keeps the first argument; a second one ends the program, naming what is wanted ("one source").
- */
-void tide_one_argument_take(const char **argument, char *arg, const char *wanted,
-                            struct argp_state *state);
+/* How a command speaks of its argument. */
+struct tide_one_argument {
+    const char *wanted; /* "one source", when there is a second */
+    const char *needed; /* when there is none; NULL: it may be missing */
+};
 
-/** At the end: none ends the program with `needed`. */
-void tide_one_argument_require(const char *argument, const char *needed, struct argp_state *state);
+/**
+ * The keys of argp that have to do with the argument, which is kept in `*argument`; the others are
+ * ARGP_ERR_UNKNOWN. A second one, or none where it is needed, ends the program.
+ */
+error_t tide_one_argument_parse(const struct tide_one_argument *one, int key, char *arg,
+                                struct argp_state *state, const char **argument);
