@@ -32,6 +32,7 @@ SANITIZER_ENV = {
     "TSAN_OPTIONS": "halt_on_error=1:second_deadlock_stack=1",
 }
 CASE = re.compile(r"^\[ +(OK|FAILED|SKIPPED) +\] (?!\w+: \d+ test|\d+ test)", re.M)
+ALONE_MAX = 5  # more are no accident
 PYTEST = ["/usr/bin/python3", "-m", "pytest", "-q", "-p", "no:cacheprovider"]
 # Scenarios mostly wait: as many at a time as there are processors, on servers of their own.
 PARALLEL = ["-n", "auto", "--maxprocesses", "4"] \
@@ -122,6 +123,33 @@ def fuzz_regressions(tally, part):
     tally.add(part, passed, failed, 0, time.monotonic() - start)
 
 
+def failed_tests(report):
+    """The tests that failed, as pytest takes them; none where the report is not whole."""
+    if not report.exists():
+        return []
+    cases = xml.etree.ElementTree.parse(report).getroot().iter("testcase")
+    return [f"{case.get('classname').replace('.', '/')}.py::{case.get('name')}" for case in cases
+            if case.find("failure") is not None or case.find("error") is not None]
+
+
+def pass_alone(part, log, env):
+    """Runs what failed once more, with the machine to itself: scenarios have deadlines, and all that
+    runs at a time shares two processors. Every one that needed it is said."""
+    failed = failed_tests(ROOT / "build" / f"{part}.xml")
+    if not failed or len(failed) > ALONE_MAX:
+        return 0
+    report = ROOT / "build" / f"{part}-alone.xml"
+    report.unlink(missing_ok=True)
+    run_logged([*PYTEST, "--junitxml", report, *failed], log, env, append=True)
+    if not report.exists():
+        return 0
+    failed_again = set(failed_tests(report))
+    passed = [test for test in failed if test not in failed_again]
+    for test in passed:
+        print(f"{part}: passed only when it ran alone: {test}", flush=True)
+    return len(passed)
+
+
 def pytest(tally, part, folder, needs_program):
     """Runs a folder of Python tests; the counts are read from pytest's JUnit file."""
     start = time.monotonic()
@@ -131,10 +159,9 @@ def pytest(tally, part, folder, needs_program):
         return
     report = ROOT / "build" / f"{part}.xml"
     report.unlink(missing_ok=True)
+    env = {"TIDEMARK": os.environ.get("TIDEMARK", str(ROOT / "build/tidemark"))}
     code, _ = run_logged([*PYTEST, *(PARALLEL if needs_program else []), "--junitxml", report,
-                          folder], log,
-                         {"TIDEMARK": os.environ.get("TIDEMARK", str(ROOT / "build/tidemark"))},
-                         append=True)
+                          folder], log, env, append=True)
     if code == 5:  # no tests there yet
         tally.add(part, 0, 0)
         return
@@ -146,7 +173,8 @@ def pytest(tally, part, folder, needs_program):
     passed = int(numbers.get("tests", 0)) - failed - skipped
     if code != 0 and failed == 0:
         failed = 1
-    tally.add(part, passed, failed, skipped, time.monotonic() - start)
+    alone = pass_alone(part, log, env) if needs_program else 0
+    tally.add(part, passed + alone, failed - alone, skipped, time.monotonic() - start)
 
 
 PARTS = {

@@ -41,6 +41,7 @@ static void set_defaults(struct tide_config *config)
     config->record_bytes = TIDE_RECORD_BYTES_DEFAULT;
     config->memory_bytes = TIDE_MEMORY_BYTES_DEFAULT;
     config->stalled_after_s = TIDE_STALLED_AFTER_US / 1000000;
+    config->retry_max_s = TIDE_RETRY_MAX_US / 1000000;
     config->dead_letters = tide_dead_letter_limits_default();
 }
 
@@ -174,6 +175,7 @@ tide_status tide_config_pipeline(const struct tide_config *config,
         .is_service = true,
         .max_retained_bytes = config->max_retained_bytes,
         .stalled_after_us = (int64_t)config->stalled_after_s * 1000000,
+        .retry_max_us = (int64_t)config->retry_max_s * 1000000,
         .dead_letters = config->dead_letters,
     };
     return TIDE_OK;

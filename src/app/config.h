@@ -28,6 +28,7 @@ struct tide_config {
     uint64_t lane_bytes;
     uint64_t max_retained_bytes; /* 0: any */
     uint64_t stalled_after_s;
+    uint64_t retry_max_s;
     uint64_t record_bytes;
     uint64_t memory_bytes;
     struct tide_dead_letter_limits dead_letters;

@@ -345,6 +345,7 @@ static const struct tide_config_key stream_keys[] = {
     NUMBER("lane_bytes", lane_bytes, TIDE_LANE_BYTES_MIN, TIDE_LANE_BYTES_MAX),
     NUMBER("max_retained_bytes", max_retained_bytes, TIDE_LANE_BYTES_MIN, TIDE_RETAINED_BYTES_MAX),
     NUMBER("stalled_after_seconds", stalled_after_s, 1, TIDE_STALLED_AFTER_S_MAX),
+    NUMBER("retry_max_seconds", retry_max_s, 1, TIDE_RETRY_MAX_S_MAX),
 };
 
 static const struct tide_config_key limits_keys[] = {

@@ -49,6 +49,10 @@
 #define TIDE_CONTROL_WAIT_US  ((int64_t)4000000)  /* for a wish to be in a checkpoint */
 #define TIDE_STALLED_AFTER_US ((int64_t)30000000) /* without progress */
 
+/* Waits between attempts double, from the one to the other. */
+#define TIDE_RETRY_FIRST_US ((int64_t)1000000)
+#define TIDE_RETRY_MAX_US   ((int64_t)60000000)
+
 /* dead letters */
 #define TIDE_DEAD_LETTER_FILE_BYTES_DEFAULT (64 * TIDE_MIB)
 #define TIDE_DEAD_LETTER_FILE_BYTES_MIN     (64 * TIDE_KIB) /* what options may ask for */
@@ -85,6 +89,7 @@
 #define TIDE_LANE_BYTES_MAX      (1024 * 1024 * TIDE_MIB)
 #define TIDE_RETAINED_BYTES_MAX  ((uint64_t)1 << 60)
 #define TIDE_STALLED_AFTER_S_MAX 86400
+#define TIDE_RETRY_MAX_S_MAX     3600
 
 /* archives */
 #define TIDE_ARCHIVE_BLOB_BYTES_MAX   1000000000 /* one segment or row; SQLite's own limit */

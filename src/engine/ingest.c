@@ -436,6 +436,11 @@ bool tide_ingest_is_settled(const struct tide_ingest *ingest)
            tide_position_compare(ingest->held, ingest->build.reached) == 0;
 }
 
+int64_t tide_ingest_retry_max_us(const struct tide_ingest *ingest)
+{
+    return ingest->options.retry_max_us;
+}
+
 void tide_ingest_set_reason(struct tide_ingest *ingest, const char *reason)
 {
     (void)snprintf(ingest->reporting.reason, sizeof(ingest->reporting.reason), "%s", reason);

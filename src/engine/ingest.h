@@ -37,6 +37,7 @@ struct tide_ingest_options {
     size_t batch_changes_max;
     size_t batch_bytes_max;
     int64_t checkpoint_interval_us; /* while following; copies save with every held chunk */
+    int64_t retry_max_us;           /* the longest wait before a lost source is tried again */
     uint64_t max_retained_bytes; /* of the source's log, past which full lanes may be detached; 0:
                                     none */
     tide_str pipeline;           /* copied */
@@ -158,6 +159,9 @@ tide_status tide_ingest_finish(struct tide_ingest *ingest, struct tide_error *er
 /** Does what other threads wish: draws a report (ingest_report.h), takes posts in. The engine's own
  * steps do it too; for whoever waits between them. */
 tide_status tide_ingest_serve(struct tide_ingest *ingest, struct tide_error *err);
+
+/** The longest wait before a lost source is tried again, as the options say. */
+int64_t tide_ingest_retry_max_us(const struct tide_ingest *ingest);
 
 /** Says in reports what ingest waits for; "": nothing. */
 void tide_ingest_set_reason(struct tide_ingest *ingest, const char *reason);

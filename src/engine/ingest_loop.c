@@ -1,13 +1,12 @@
 #include "engine/ingest_loop.h"
 
 #include "base/clock.h"
+#include "base/limits.h"
 #include "base/log.h"
 #include "engine/read_ahead.h"
 
 #define IDLE_WAIT_US    100000
 #define EVENTS_PER_TURN 512
-#define RETRY_FIRST_US  INT64_C(1000000)
-#define RETRY_MAX_US    INT64_C(60000000)
 
 static void free_read_ahead(struct tide_read_ahead **ahead)
 {
@@ -95,8 +94,9 @@ static tide_status settle(struct tide_ingest *ingest, const struct tide_source_o
 /* Waits, then opens the stream again; the waits double while that fails. */
 static tide_status reconnect(struct tide_ingest *ingest, struct tide_error *err)
 {
-    for (int64_t wait_us = RETRY_FIRST_US;;
-         wait_us = wait_us * 2 > RETRY_MAX_US ? RETRY_MAX_US : wait_us * 2) {
+    int64_t max_us = tide_ingest_retry_max_us(ingest);
+    for (int64_t wait_us = TIDE_RETRY_FIRST_US;;
+         wait_us = wait_us > max_us / 2 ? max_us : wait_us * 2) {
         tide_log(TIDE_LOG_WARN, "source: %s; trying again in %.1f s", err->message,
                  (double)wait_us / 1e6);
         tide_ingest_set_reason(ingest, err->message);

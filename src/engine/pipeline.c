@@ -39,6 +39,7 @@ static void copy_options(struct tide_pipeline *pipeline,
     own->source_shown = keep_str(pipeline, options->source_shown);
     own->connection = keep_str(pipeline, options->connection);
     own->name = keep_str(pipeline, options->name);
+    own->retry_max_us = own->retry_max_us > 0 ? own->retry_max_us : TIDE_RETRY_MAX_US;
     own->state_dir = keep_str(pipeline, tide_str_from(options->state_dir)).ptr;
     tide_str *globs = tide_arena_alloc(&pipeline->arena, options->glob_count, sizeof(*globs));
     for (size_t i = 0; i < options->glob_count; i++) {
@@ -187,6 +188,7 @@ static void make_ingest(struct tide_pipeline *pipeline)
         .batch_changes_max = TIDE_BATCH_CHANGES_MAX,
         .batch_bytes_max = tide_pipeline_batch_bytes(pipeline),
         .checkpoint_interval_us = TIDE_CHECKPOINT_INTERVAL_US,
+        .retry_max_us = pipeline->options.retry_max_us,
         .max_retained_bytes = pipeline->options.max_retained_bytes,
         .pipeline = tide_str_from(pipeline->name),
         .incarnation = pipeline->incarnation,

@@ -53,6 +53,7 @@ struct tide_pipeline_options {
     bool is_service;  /* a sink that fails is tried for ever, while others go on */
     uint64_t max_retained_bytes; /* of the source's log, before full lanes are detached; 0: any */
     int64_t stalled_after_us;    /* with work and without progress; 0: the default */
+    int64_t retry_max_us;        /* the longest wait between attempts; 0: TIDE_RETRY_MAX_US */
 };
 
 /* What opening found in the state directory. */

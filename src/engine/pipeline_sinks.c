@@ -1,13 +1,11 @@
 #include "base/alloc.h"
 #include "base/clock.h"
+#include "base/limits.h"
 #include "base/log.h"
 #include "engine/pipeline.h"
 #include "engine/pipeline_state.h"
 
 #include <stdlib.h>
-
-#define ATTACH_WAIT_FIRST_US INT64_C(1000000)
-#define ATTACH_WAIT_MAX_US   INT64_C(60000000)
 
 static const struct tide_checkpoint_sink *find_saved(const struct tide_pipeline *pipeline,
                                                      tide_str name)
@@ -77,6 +75,7 @@ static void new_engine(struct tide_pipeline_end *end, bool is_resumed, bool is_c
         .lane = end->lane,
         .waker = pipeline->waker,
         .group_bytes = tide_pipeline_group_bytes(pipeline),
+        .wait_max_us = pipeline->options.retry_max_us,
         .keeps_trying = pipeline->options.is_service,
         .check = is_checked ? check_late : NULL,
         .check_context = end,
@@ -194,12 +193,12 @@ void tide_pipeline_revive(struct tide_pipeline_end *end)
 /* Twice in a short time waits longer. */
 static void note_detached(struct tide_pipeline_end *end)
 {
+    int64_t max_us = end->pipeline->options.retry_max_us;
     int64_t now_us = tide_clock_monotonic_us();
-    bool is_again = end->detached_at_us != 0 &&
-                    now_us - end->detached_at_us < 2 * ATTACH_WAIT_MAX_US && end->wait_us != 0;
-    int64_t doubled_us =
-        end->wait_us > ATTACH_WAIT_MAX_US / 2 ? ATTACH_WAIT_MAX_US : end->wait_us * 2;
-    end->wait_us = is_again ? doubled_us : ATTACH_WAIT_FIRST_US;
+    bool is_again =
+        end->detached_at_us != 0 && now_us - end->detached_at_us < 2 * max_us && end->wait_us != 0;
+    int64_t doubled_us = end->wait_us > max_us / 2 ? max_us : end->wait_us * 2;
+    end->wait_us = is_again ? doubled_us : TIDE_RETRY_FIRST_US;
     end->detached_at_us = now_us;
 }
 

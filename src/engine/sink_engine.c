@@ -8,9 +8,7 @@
 #include <stdatomic.h>
 #include <stdlib.h>
 
-#define WAIT_FIRST_US ((int64_t)1000000)
-#define WAIT_MAX_US   ((int64_t)60000000)
-#define GOOD_RUN_US   ((int64_t)60000000)
+#define GOOD_RUN_US ((int64_t)60000000)
 
 /* How a part of the work ended. */
 enum outcome {
@@ -50,8 +48,9 @@ static void set_defaults(struct tide_sink_engine_options *options)
 {
     options->group_items = options->group_items == 0 ? TIDE_SINK_GROUP_ITEMS : options->group_items;
     options->group_bytes = options->group_bytes == 0 ? TIDE_SINK_GROUP_BYTES : options->group_bytes;
-    options->wait_first_us = options->wait_first_us == 0 ? WAIT_FIRST_US : options->wait_first_us;
-    options->wait_max_us = options->wait_max_us == 0 ? WAIT_MAX_US : options->wait_max_us;
+    options->wait_first_us =
+        options->wait_first_us == 0 ? TIDE_RETRY_FIRST_US : options->wait_first_us;
+    options->wait_max_us = options->wait_max_us == 0 ? TIDE_RETRY_MAX_US : options->wait_max_us;
     options->good_run_us = options->good_run_us == 0 ? GOOD_RUN_US : options->good_run_us;
 }
 

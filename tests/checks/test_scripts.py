@@ -95,3 +95,40 @@ def test_run_tests_refuses_an_unknown_part():
     result = subprocess.run([sys.executable, ROOT / "scripts" / "run_tests.py", "unti"],
                             capture_output=True, text=True, check=False)
     assert result.returncode == 2 and "parts:" in result.stderr
+
+
+JUNIT = """<testsuites><testsuite>
+<testcase classname="tests.scenario.test_a" name="test_one[x-1]"><failure message="no"/></testcase>
+<testcase classname="tests.scenario.test_a" name="test_two"/>
+<testcase classname="tests.scenario.test_b" name="test_three"><error message="no"/></testcase>
+<testcase classname="tests.scenario.test_b" name="test_four"><skipped/></testcase>
+</testsuite></testsuites>
+"""
+
+
+def test_failed_tests_are_named_as_pytest_takes_them(tmp_path):
+    report = tmp_path / "report.xml"
+    assert run_tests.failed_tests(report) == []
+    report.write_text(JUNIT)
+    assert run_tests.failed_tests(report) == ["tests/scenario/test_a.py::test_one[x-1]",
+                                              "tests/scenario/test_b.py::test_three"]
+
+
+def test_what_fails_alone_too_stays_failed(tmp_path, monkeypatch):
+    """Two that fail in the first run; the second passes when it runs alone."""
+    folder = tmp_path / "cases"
+    folder.mkdir()
+    (tmp_path / "build").mkdir()
+    (folder / "test_x.py").write_text(
+        "import pathlib\nMARK = pathlib.Path(__file__).with_name('mark')\n"
+        "def test_never():\n    assert False\n"
+        "def test_later():\n    seen = MARK.exists()\n    MARK.touch()\n    assert seen\n")
+    monkeypatch.setattr(run_tests, "ROOT", tmp_path)
+    monkeypatch.setattr("tally.ROOT", tmp_path)
+    monkeypatch.chdir(tmp_path)
+    tally = run_tests.Tally("test")
+    tally.log_path = lambda part: tmp_path / "build" / f"{part}.log"
+    monkeypatch.setattr(run_tests, "prepare", lambda *_: True)
+    monkeypatch.setattr(run_tests, "PARALLEL", [])
+    run_tests.pytest(tally, "scenario", "cases", True)
+    assert (tally.passed, tally.failed) == (1, 1)

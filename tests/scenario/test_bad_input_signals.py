@@ -156,7 +156,7 @@ def test_closed_descriptors_lose_no_row_and_get_nothing_of_others(popen, run, da
         for descriptor in closed:
             os.close(descriptor)
     process = popen(*FOLLOW[:-1], preexec_fn=close)
-    process.communicate(timeout=20)
+    process.communicate(timeout=80)
     assert process.returncode == (3 if 1 in closed else 0)
     check_equal(database, tmp_path / "out.ndjson")
     run("verify", "out.ndjson").check()
@@ -167,7 +167,7 @@ def test_few_files_are_said_and_what_was_there_is_left_alone(popen, run, databas
     def limit():
         resource.setrlimit(resource.RLIMIT_NOFILE, (files, files))
     process = popen(*FOLLOW[:-1], preexec_fn=limit)
-    _, said = process.communicate(timeout=30)
+    _, said = process.communicate(timeout=120)
     if process.returncode == 127 and "error while loading shared libraries" in said:
         return  # the loader itself had no file to open the libraries with
     assert process.returncode in (0, 3), (files, process.returncode, said)
@@ -187,7 +187,7 @@ def test_many_tables_need_no_file_each_at_once(popen, run, tmp_path):
     process = popen(*arguments, preexec_fn=limit)
     wait_for(lambda: process.poll() is not None or len(list((tmp_path / "out").glob("*"))) > 5)
     try:
-        _, said = process.communicate(timeout=6)
+        _, said = process.communicate(timeout=24)
     except subprocess.TimeoutExpired:
         process.kill()
         _, said = process.communicate()
@@ -206,7 +206,7 @@ def test_files_that_may_not_grow_are_said(popen, run, tmp_path, size):
         resource.setrlimit(resource.RLIMIT_FSIZE, (size, size))
     process = popen(*FOLLOW[:-1], preexec_fn=limit)
     try:
-        _, said = process.communicate(timeout=5)
+        _, said = process.communicate(timeout=20)
     except subprocess.TimeoutExpired:
         process.kill()
         _, said = process.communicate()
@@ -224,7 +224,7 @@ def test_files_that_may_not_grow_are_said(popen, run, tmp_path, size):
                                          {"TMPDIR": "/nonexistent"}])
 def test_environment_does_not_matter(popen, run, database, tmp_path, environment):
     process = popen(*FOLLOW[:-1], env=environment)
-    _, said = process.communicate(timeout=20)
+    _, said = process.communicate(timeout=80)
     assert process.returncode == 0, said
     check_equal(database, tmp_path / "out.ndjson")
 
@@ -238,11 +238,11 @@ def test_folder_that_was_deleted_is_said(popen, tmp_path):
         os.chdir(gone)
         os.rmdir(gone)
     process = popen("copy", f"sqlite:{tmp_path}/a.db", "file:out.ndjson", preexec_fn=delete)
-    _, said = process.communicate(timeout=20)
+    _, said = process.communicate(timeout=80)
     assert process.returncode in (2, 3) and "No such file or directory" in said, said
     process = popen("copy", f"sqlite:{tmp_path}/a.db", f"file:{tmp_path}/out.ndjson", "--state",
                     f"{tmp_path}/state", preexec_fn=lambda: (os.mkdir(gone), delete()))
-    _, said = process.communicate(timeout=20)
+    _, said = process.communicate(timeout=80)
     assert process.returncode == 0, said
     check_equal(tmp_path / "a.db", tmp_path / "out.ndjson")
 
@@ -263,7 +263,7 @@ def test_address_space_that_is_too_small_is_no_crash_in_silence(popen, database)
     def limit():
         resource.setrlimit(resource.RLIMIT_AS, (96 * MIB, 96 * MIB))
     process = popen(*FOLLOW[:-1], preexec_fn=limit)
-    _, said = process.communicate(timeout=20)
+    _, said = process.communicate(timeout=80)
     assert process.returncode in (0, 3, 127), (process.returncode, said)
     assert process.returncode == 0 or said
 

@@ -2,7 +2,6 @@
 
 import collections
 import json
-import os
 import re
 import sqlite3
 import subprocess
@@ -194,7 +193,8 @@ def test_letters_that_are_full_stop_the_sink_until_there_is_room(run, start, dat
     with sqlite3.connect(database) as db:
         db.execute("UPDATE orders SET note = hex(zeroblob(1500))")
     bound = "dead_letters: {file_bytes: 65536, files: 3}\n"
-    configure(tmp_path, {"all": sink("all.ndjson"), "large": "file:large.ndjson"}, bound)
+    configure(tmp_path, {"all": sink("all.ndjson"), "large": "file:large.ndjson"},
+              bound + "stream: {retry_max_seconds: 1}\n")
     process = start("run", "shop.yaml")
     process.wait_for_line("have filled their 3 files of 65536 bytes")
     process.wait_until(lambda: (tmp_path / "large.ndjson").read_bytes().count(b'"end"') == 5, 30,
@@ -288,7 +288,7 @@ def test_list_and_show_say_what_is_there(run, start, database, tmp_path):
                                                "0000000000000000").check(1).err
 
 
-def test_lines_that_are_no_letters_are_said_and_the_others_shown(run, tmp_path):
+def test_lines_that_are_no_letters_are_said_and_the_others_shown(run, program, tmp_path):
     state = tmp_path / "state"
     state.mkdir()
     good = ('{"timestamp":"2026-01-01T00:00:00.000Z","store":"a.\\u001b[31mt","destination":"-",'
@@ -300,7 +300,7 @@ def test_lines_that_are_no_letters_are_said_and_the_others_shown(run, tmp_path):
     assert f"{state}/dead_letters.1.ndjson:1: no dead letter: " in done.err
     assert f"{state}/dead_letters.1.ndjson:3: no dead letter: missing key `timestamp`" in done.err
     identity = done.out.split()[0]
-    raw = subprocess.run([run("--version").check() and os.environ.get("TIDEMARK"), "dead-letters",
+    raw = subprocess.run([program, "dead-letters",
                           "show", state, identity, "--raw"], capture_output=True, check=False)
     assert raw.stdout == b"\x00\x01\xff" and raw.returncode == 3
 

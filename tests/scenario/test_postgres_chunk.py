@@ -342,7 +342,7 @@ def ask_slowly(pg, chunks, proxy):
     wait_until(pg, "query LIKE '%COPY%' AND wait_event = 'ClientWrite'")
 
 
-def wait_until(pg, condition, timeout=10):
+def wait_until(pg, condition, timeout=40):
     """Until a session of the program's fulfils the condition."""
     deadline = time.monotonic() + timeout
     with pg.server.session(pg.name) as session:

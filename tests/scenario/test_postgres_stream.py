@@ -252,7 +252,7 @@ def test_trap_b6_slot_made_anew_while_following_stops_with_the_reason(follow, pg
 
 
 def drop_slot(pg, slot):
-    deadline = time.monotonic() + 10
+    deadline = time.monotonic() + 40
     while True:
         terminate_walsenders(pg)
         try:
@@ -282,7 +282,7 @@ def hold_slot(pg):
             [pg.server.programs / "pg_recvlogical", "-h", "127.0.0.1", "-p", str(pg.server.port), "-U",
              "postgres", "-d", pg.name, "--slot", slot, "--start", "-f", "-", "-o", "proto_version=1",
              "-o", f"publication_names={slot}"], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL))
-        deadline = time.monotonic() + 10
+        deadline = time.monotonic() + 40
         while not pg.query("SELECT 1 FROM pg_replication_slots WHERE active"):
             assert time.monotonic() < deadline
             time.sleep(0.02)

@@ -233,7 +233,7 @@ def test_install_behind_a_lock_says_how_long_it_waited(path):
         started = time.monotonic()
         with pytest.raises(sqlite_ddl.Failed, match=r"for longer than \d+\.\d s") as failed:
             sqlite_ddl.install(path, "p")
-        assert time.monotonic() - started < 5
+        assert time.monotonic() - started < 20
         app.execute("ROLLBACK")
     assert failed.value.status == "timeout"
     assert query(path, OURS) == [(0,)]

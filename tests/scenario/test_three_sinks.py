@@ -227,7 +227,7 @@ def write_until_full(process, write, quick):
     the slow sink's lane is full. Returns how many came."""
     for n in range(500):
         write(n)
-        deadline = time.monotonic() + 3
+        deadline = time.monotonic() + 6
         while not count(quick, b'"full %d"' % n):
             if time.monotonic() > deadline:
                 return n

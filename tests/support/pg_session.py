@@ -34,7 +34,7 @@ class Lost(Exception):
 
 
 class Session:
-    def __init__(self, port, database="postgres", user="postgres", host="127.0.0.1", timeout=60,
+    def __init__(self, port, database="postgres", user="postgres", host="127.0.0.1", timeout=240,
                  **settings):
         self.timeout = timeout
         self.pid = self.secret = 0

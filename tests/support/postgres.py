@@ -159,7 +159,7 @@ class Server:
         deadline = time.monotonic() + timeout
         while True:
             try:
-                self.session(timeout=5).close()
+                self.session(timeout=20).close()
                 return
             except Lost as error:
                 if self._process.poll() is not None or time.monotonic() > deadline:
@@ -221,7 +221,7 @@ class Server:
                           else f"ALTER SYSTEM SET {name} = '{value}'")
             before = session.value("SELECT pg_conf_load_time()")
             session.query("SELECT pg_reload_conf()")
-        deadline = time.monotonic() + 20
+        deadline = time.monotonic() + 80
         while True:
             with self.session() as session:
                 if session.value("SELECT pg_conf_load_time()") != before:
@@ -239,7 +239,7 @@ class Server:
         local = {"synchronous_commit": "local"}  # a test may have named an absent standby
         for gid, in self.query(f"SELECT gid FROM pg_prepared_xacts WHERE database = '{name}'"):
             self.query(f"ROLLBACK PREPARED '{gid}'", name, **local)
-        deadline = time.monotonic() + 20
+        deadline = time.monotonic() + 80
         while self.slots(name):
             try:
                 self.query("SELECT pg_terminate_backend(active_pid) FROM pg_replication_slots"

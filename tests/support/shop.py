@@ -239,7 +239,7 @@ class Writer:
     def running(self):
         return self._process.poll() is None
 
-    def stop(self, timeout=60):
+    def stop(self, timeout=240):
         """Lets it finish its transaction; returns how many it has committed."""
         if self.transactions is None:
             if self.running():

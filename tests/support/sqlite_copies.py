@@ -91,7 +91,7 @@ def open_snapshots(database, path):
     return [store for store, kind in last.items() if kind != "end" and store in there]
 
 
-def wait_equal(process, database, path, other_keys=(), gone=None, all_keys=False, timeout=20):
+def wait_equal(process, database, path, other_keys=(), gone=None, all_keys=False, timeout=80):
     """Waits until a consumer has what the database has."""
     deadline = time.monotonic() + timeout
     while True:

@@ -35,7 +35,7 @@ def program():
 def call(*args):
     """The lines that the program printed, each a list; raises Failed."""
     done = subprocess.run([program(), *map(str, args)], stdout=subprocess.PIPE, check=True,
-                          encoding="utf-8", timeout=60)
+                          encoding="utf-8", timeout=240)
     return answer(done.stdout.splitlines())
 
 
@@ -105,4 +105,4 @@ class Watch:
     def close(self):
         self.process.stdin.close()
         self.process.stdout.close()
-        self.process.wait(timeout=10)
+        self.process.wait(timeout=40)

@@ -137,7 +137,7 @@ def execute(path, *statements, timeout=30):
             db.execute(*([statement] if isinstance(statement, str) else statement))
 
 
-def wait_for(condition, timeout=30, what="the condition"):
+def wait_for(condition, timeout=120, what="the condition"):
     """Waits for what another process does; returns what condition() returned."""
     deadline = time.monotonic() + timeout
     while not (value := condition()):
