@@ -4,9 +4,11 @@
     null:        every row encoded as a JSON frame, against a bare loop of sqlite3_step that reads
                  the same columns as text
     file:        the same into a file, with all syncs, against `sqlite3 -json`, which only writes
-    two files    two sinks at once, against one
+    two files    two sinks at once, against one; and two bare writers of as many bytes against one,
+                 with a sync every 5 MB: more than that the disk does not give
 
     bench/bench_copy.py [--tidemark build/tidemark] [--bare build/bench/bare_sqlite] [--rows 1000000]
+                        [--folder DIR, e.g. /dev/shm: without a disk]
 
 They run in turn, five times. Wall time is what counts where the machine has nothing else to do (medians);
 where it has, user and system time of the processor say more (least of the five).
@@ -21,6 +23,7 @@ import sqlite3
 import statistics
 import subprocess
 import tempfile
+import threading
 import time
 
 
@@ -68,6 +71,16 @@ class Bench:
         self.tidemark, self.bare = os.path.abspath(options.tidemark), options.bare
         self.path, self.folder = f"{folder}/items.db", folder
         self.count = 0
+        self.size = 0  # of the last file that was written
+
+    def write_bare(self, writers):
+        """So many threads write a file each of the size that a file sink's had."""
+        threads = [threading.Thread(target=write_pieces, args=(f"{self.folder}/bare{i}", self.size))
+                   for i in range(writers)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
 
     def read_bare(self):
         quietly([self.bare, "read", self.path, "items"])
@@ -97,10 +110,25 @@ class Bench:
         process.terminate()
         assert process.wait() == 0
         for file in files:
+            self.size = os.path.getsize(file)
             os.unlink(file)
 
     def detach(self):
         quietly([self.tidemark, "detach", f"{self.folder}/{self.count}.yaml"])
+
+
+PIECE = os.urandom(5_000_000)
+
+
+def write_pieces(path, size):
+    """In pieces of 256 KiB, synced every 5 MB."""
+    with open(path, "wb", buffering=0) as file:
+        while size > 0:
+            for at in range(0, min(size, len(PIECE)), 262144):
+                file.write(PIECE[at:at + 262144])
+            os.fdatasync(file.fileno())
+            size -= len(PIECE)
+    os.unlink(path)
 
 
 def has_ended(path):
@@ -112,7 +140,7 @@ def has_ended(path):
 
 
 def measure(bench, rows, runs):
-    bare, null, json, file, one, two = (Took() for _ in range(6))
+    bare, null, json, file, one, two, bare_one, bare_two = (Took() for _ in range(8))
     has_shell = shutil.which("sqlite3") is not None
     bench.read_bare()
     for _ in range(runs):
@@ -124,6 +152,8 @@ def measure(bench, rows, runs):
         for took, names in ((one, "a"), (two, "ab")):
             took.time(lambda names=names: bench.follow_until_copied(names))
             bench.detach()
+        bare_one.time(lambda: bench.write_bare(1))
+        bare_two.time(lambda: bench.write_bare(2))
     print(f"{rows} rows of 10 columns; whole processes, set-up and removal included")
     print(f"bare loop    {bare.rate(rows)}")
     print(f"copy null:   {null.rate(rows)}; of the bare loop {ratio(null, bare)} (goal 0.70)")
@@ -132,6 +162,8 @@ def measure(bench, rows, runs):
         print(f"copy file:   {file.rate(rows)}; of sqlite3 {ratio(file, json)} (goal 1.5)")
     print(f"one file     {one.rate(rows)} (tidemark run)")
     print(f"two files    {two.rate(rows)}; of one {ratio(two, one)} (goal 0.80 by wall)")
+    limit = statistics.median(bare_one.wall) / statistics.median(bare_two.wall)
+    print(f"two writers  {statistics.median(bare_two.wall):.2f} s, bare; of one {limit:.2f} by wall")
 
 
 def main():
@@ -141,8 +173,9 @@ def main():
     parser.add_argument("--bare", default=root / "build-bench" / "bench" / "bare_sqlite")
     parser.add_argument("--rows", type=int, default=1000000)
     parser.add_argument("--runs", type=int, default=5)
+    parser.add_argument("--folder", help="where the files are written")
     options = parser.parse_args()
-    with tempfile.TemporaryDirectory() as folder:
+    with tempfile.TemporaryDirectory(dir=options.folder) as folder:
         bench = Bench(options, folder)
         make(bench.path, options.rows)
         measure(bench, options.rows, options.runs)

@@ -220,6 +220,10 @@ tide_status tide_frames_file_write_out(struct tide_frames_file *file, struct tid
         }
         done += put > 0 ? (size_t)put : 0;
     }
+    /* the disk begins at once, so that the sync has less to wait for; whether it does is no matter
+     */
+    (void)sync_file_range(file->fd, (off_t)file->length, (off_t)file->buf.len,
+                          SYNC_FILE_RANGE_WRITE);
     remember_tail(file, file->buf.ptr, file->buf.len);
     file->length += file->buf.len;
     tide_buf_reset(&file->buf);
