@@ -87,6 +87,7 @@ static tide_status run(const struct compact_command *command, struct tide_error 
             TIDE_TRY(compact_series(archive, command, &catalogue.series[i], err));
         }
     }
+    tide_archive_shrink(archive);
     return TIDE_OK;
 }
 

@@ -3,10 +3,9 @@
 #include "app/archive_tables.h"
 #include "app/safe_text.h"
 #include "app/time_argument.h"
-#include "archive/caller_rows.h"
 #include "archive/change_base.h"
+#include "archive/change_retain.h"
 #include "archive/change_series.h"
-#include "archive/retain.h"
 #include "base/clock.h"
 
 #include <inttypes.h>
@@ -73,41 +72,13 @@ static const struct argp argp = {
         "when that copy is older.\n\nWith --fold an old copy will do: what is sealed up to that "
         "moment is replaced by a copy that is made of it, the table as it was then. States since "
         "stay what they were. It takes memory for all rows of a table.\n\n"
-        "TIME is " TIDE_TIME_ARGUMENT_HELP ". Segments are forgotten whole. Nobody "
-        "else may have the archive open, but with --dry-run.\n\nExit status: 0 done, 1 a table was "
+        "TIME is " TIDE_TIME_ARGUMENT_HELP
+        ". Segments are forgotten whole, and their room is given "
+        "back. Nobody else may have the archive open, but with --dry-run.\n\nExit status: 0 done, "
+        "1 a table was "
         "left for want of a copy or not folded, 2 wrong usage or no such table, 3 in use, or "
         "failed.",
 };
-
-/* Of one series. */
-struct retention {
-    struct tide_archive *archive;
-    const struct tide_archive_series_info *series;
-    int64_t keep_from;
-    struct tide_arena arena;
-    struct tide_archive_caller_row *callers;
-    size_t caller_count;
-};
-
-static bool is_the_one(void *context, tide_str series)
-{
-    const struct retention *retention = context;
-    return tide_str_equal(retention->series->name, series);
-}
-
-/* The columns of the oldest row that stays are kept, too. */
-static int64_t keep_callers_from(void *context, tide_str series, bool has_rows, int64_t oldest_ts)
-{
-    const struct retention *retention = context;
-    int64_t from = INT64_MIN;
-    (void)series;
-    for (size_t i = 0; has_rows && i < retention->caller_count; i++) {
-        if (retention->callers[i].ts <= oldest_ts) {
-            from = retention->callers[i].ts;
-        }
-    }
-    return from;
-}
 
 static void say(const struct tide_archive_series_info *series, const char *what, int64_t ns,
                 const char *more)
@@ -120,30 +91,25 @@ static void say(const struct tide_archive_series_info *series, const char *what,
     (void)fwrite(line.ptr, 1, line.len, stdout); /* a failure shows when the program ends */
 }
 
-static tide_status forget(struct retention *retention, struct tide_error *err)
+static const char *plural(int64_t count)
 {
-    const struct tide_archive_retention asked = {
-        .source = retention->series->source,
-        .cutoff_ts = retention->keep_from,
-        .is_removed = is_the_one,
-        .keep_from = keep_callers_from,
-        .context = retention,
-    };
-    struct tide_archive_retained done;
-    char more[128];
-    TIDE_TRY(tide_archive_caller_rows_read(
-        retention->archive, asked.source, retention->series->name, INT64_MIN, INT64_MAX,
-        &retention->arena, &retention->callers, &retention->caller_count, err));
-    TIDE_TRY(tide_archive_retain_in(retention->archive, &asked, &done, err));
-    (void)snprintf(more, sizeof(more), ": %" PRId64 " segments and %" PRId64 " live rows forgotten",
-                   done.segments, done.live_rows);
-    say(retention->series, "kept from", retention->keep_from, more);
-    return TIDE_OK;
+    return count == 1 ? "" : "s";
 }
 
-static void retention_done(struct retention *retention)
+static tide_status forget(struct tide_archive *archive,
+                          const struct tide_archive_series_info *series, int64_t keep_from,
+                          struct tide_error *err)
 {
-    tide_arena_done(&retention->arena);
+    TIDE_CLEANUP(tide_change_retention_done) struct tide_change_retention retention = {0};
+    struct tide_archive_retained done;
+    char more[128];
+    TIDE_TRY(tide_change_retention_init(archive, series, keep_from, &retention, err));
+    TIDE_TRY(tide_archive_retain_in(archive, &retention.retention, &done, err));
+    (void)snprintf(more, sizeof(more),
+                   ": %" PRId64 " segment%s and %" PRId64 " live row%s forgotten", done.segments,
+                   plural(done.segments), done.live_rows, plural(done.live_rows));
+    say(series, "kept from", keep_from, more);
+    return TIDE_OK;
 }
 
 static tide_status fold(const struct retain_command *command, struct tide_archive *archive,
@@ -171,10 +137,10 @@ static tide_status fold(const struct retain_command *command, struct tide_archiv
         *ret_is_left = *ret_is_left || base.is_doubtful;
         return TIDE_OK;
     }
-    (void)snprintf(more, sizeof(more),
-                   ": a copy of %" PRId64 " rows in place of %" PRId64 " rows in %" PRId64
-                   " segments",
-                   base.rows, base.rows_before, base.segments);
+    (void)snprintf(
+        more, sizeof(more),
+        ": a copy of %" PRId64 " row%s in place of %" PRId64 " rows in %" PRId64 " segment%s",
+        base.rows, plural(base.rows), base.rows_before, base.segments, plural(base.segments));
     say(series, command->is_dry ? "would be folded to" : "folded to", base.state_us * 1000, more);
     return TIDE_OK;
 }
@@ -184,9 +150,8 @@ static tide_status retain_series(const struct retain_command *command, struct ti
                                  struct tide_error *err)
 {
     TIDE_CLEANUP(tide_change_history_free_ptr) struct tide_change_history *history = NULL;
-    TIDE_CLEANUP(retention_done)
-    struct retention retention = {.archive = archive, .series = series};
     struct tide_change_summary summary;
+    int64_t keep_from = 0;
     int64_t cutoff_ts =
         command->cutoff_us > INT64_MAX / 1000 ? INT64_MAX : command->cutoff_us * 1000;
     if (command->is_folding) {
@@ -197,7 +162,7 @@ static tide_status retain_series(const struct retain_command *command, struct ti
         say(series, "nothing is older: all is kept from", summary.first_ts, "");
         return TIDE_OK;
     }
-    if (!tide_change_history_floor(history, cutoff_ts, &retention.keep_from)) {
+    if (!tide_change_history_floor(history, cutoff_ts, &keep_from)) {
         say(series, "left as it is: no complete copy of it ended before", cutoff_ts,
             ", and without one rows would be lost that have not changed since; copy the table "
             "anew (tidemark backfill)");
@@ -205,10 +170,10 @@ static tide_status retain_series(const struct retain_command *command, struct ti
         return TIDE_OK;
     }
     if (command->is_dry) {
-        say(series, "would be kept from", retention.keep_from, "");
+        say(series, "would be kept from", keep_from, "");
         return TIDE_OK;
     }
-    return forget(&retention, err);
+    return forget(archive, series, keep_from, err);
 }
 
 static tide_status run(const struct retain_command *command, bool *ret_is_left,
@@ -227,6 +192,9 @@ static tide_status run(const struct retain_command *command, bool *ret_is_left,
         if (tide_archive_choice_has(&command->arguments.choice, &catalogue.series[i])) {
             TIDE_TRY(retain_series(command, archive, &catalogue.series[i], ret_is_left, err));
         }
+    }
+    if (!command->is_dry) {
+        tide_archive_shrink(archive);
     }
     return TIDE_OK;
 }

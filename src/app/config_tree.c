@@ -2,6 +2,7 @@
 #include "app/adapters.h"
 #include "app/config_map.h"
 #include "app/place.h"
+#include "app/time_argument.h"
 #include "base/limits.h"
 
 #include <stddef.h>
@@ -179,6 +180,31 @@ static void read_flag(struct tide_config_reader *reader, const struct tide_confi
     }
 }
 
+static void read_compact(struct tide_config_reader *reader, const struct tide_config_key *key,
+                         const struct tide_yaml_node *value, void *target)
+{
+    bool compacts = true;
+    read_flag(reader, key, value, &compacts);
+    *(bool *)target = !compacts;
+}
+
+static void read_age(struct tide_config_reader *reader, const struct tide_config_key *key,
+                     const struct tide_yaml_node *value, void *target)
+{
+    static const char takes[] = "an age, e.g. 12h, 30d or 8w";
+    int64_t age_us = 0;
+    int64_t *age_target = target;
+    const char *text = tide_config_text(reader, key->name, takes, value);
+    if (text == NULL) {
+        return;
+    }
+    if (!tide_age_parse(tide_str_from(text), &age_us) || age_us == 0) {
+        tide_config_wrong(reader, key->name, takes, value);
+        return;
+    }
+    *age_target = age_us;
+}
+
 static void read_when_behind(struct tide_config_reader *reader, const struct tide_config_key *key,
                              const struct tide_yaml_node *value, void *target)
 {
@@ -205,6 +231,8 @@ static const struct tide_config_key sink_keys[] = {
     {"seal_bytes", tide_config_read_number, offsetof(struct sink_draft, segments.bytes_max),
      .min = TIDE_ARCHIVE_SEAL_BYTES_MIN, .max = TIDE_ARCHIVE_SEAL_BYTES_MAX},
     {"fill_unchanged", read_flag, offsetof(struct sink_draft, segments.fills_unchanged)},
+    {"retain", read_age, offsetof(struct sink_draft, segments.retain_us)},
+    {"compact", read_compact, offsetof(struct sink_draft, segments.leaves_small)},
 };
 
 /* Of a sink without segments it would do nothing. */
@@ -218,11 +246,22 @@ static void check_segments(struct tide_config_reader *reader, const struct tide_
     }
 }
 
+static bool is_of_segments(tide_str key)
+{
+    static const char *const names[] = {"seal_rows", "seal_bytes", "fill_unchanged", "retain",
+                                        "compact"};
+    for (size_t i = 0; i < COUNT(names); i++) {
+        if (tide_str_equal(key, tide_str_from(names[i]))) {
+            return true;
+        }
+    }
+    return false;
+}
+
 static const struct tide_yaml_item *find_segments_item(const struct tide_yaml_node *map)
 {
     const struct tide_yaml_item *item = map->kind == TIDE_YAML_MAP ? map->first : NULL;
-    while (item != NULL && !tide_str_starts_with(item->key->text, TIDE_STR("seal_")) &&
-           !tide_str_equal(item->key->text, TIDE_STR("fill_unchanged"))) {
+    while (item != NULL && !is_of_segments(item->key->text)) {
         item = item->next;
     }
     return item;

@@ -15,7 +15,6 @@
 enum {
     PIECE_ROWS = 64 * 1024,
     PIECE_BYTES = 8 * 1024 * 1024,
-    GIVE_BACK_US = 10 * 1000000,
 };
 
 /* The end of a segment, as a place to cut at. */
@@ -373,7 +372,6 @@ static tide_status replace(struct folding *folding, struct tide_error *err)
     TIDE_CLEANUP(tide_archive_rollback) struct tide_archive *open = folding->archive;
     const struct tide_change_moment all = {.utc_us = INT64_MAX};
     const struct tide_change_snapshot *before = NULL;
-    struct tide_error ignored;
     TIDE_TRY(tide_change_history_base(folding->history, &all, &before, err));
     prepare(folding);
     TIDE_TRY(tide_archive_begin(open, err));
@@ -383,9 +381,7 @@ static tide_status replace(struct folding *folding, struct tide_error *err)
         "itii", folding->series->source, folding->series->name, folding->cuts[0].seq,
         folding->cuts[folding->count - 1].seq));
     TIDE_TRY(write_snapshot(folding, before, err));
-    TIDE_TRY(tide_archive_commit(open, err));
-    (void)tide_archive_give_back(open, 0, tide_clock_deadline_us(GIVE_BACK_US), &ignored);
-    return TIDE_OK;
+    return tide_archive_commit(open, err);
 }
 
 static void sum_up(const struct folding *folding, struct tide_change_base *base)

@@ -25,8 +25,9 @@ struct tide_change_base {
  * transaction in two, by a snapshot of the table as the rows in them make it. It has an id of its
  * own, each row the place that it had, and times among those of the rows that go; the last one
  * stays, and so do caller rows. Every state from `state_us` on stays what it was; earlier ones are
- * gone. One transaction, for an archive opened for editing; `is_dry` writes nothing, and does with
- * one opened for reading. Memory is that of the state (change_fold.h).
+ * gone. One transaction, for an archive opened for editing, whose free pages stay in it; `is_dry`
+ * writes nothing, and does with one opened for reading. Memory is that of the state
+ * (change_fold.h).
  *
  * Errors: TIDE_INVALID no copy of the table was complete by then; TIDE_UNSUPPORTED it has no key,
  * or another one since the copy. Nothing has been changed then, as with all other errors.

@@ -13,6 +13,7 @@
 #include "archive/archive_db.h"
 #include "archive/schema.h"
 #include "base/alloc.h"
+#include "base/clock.h"
 #include "base/fsio.h"
 #include "base/limits.h"
 
@@ -20,6 +21,7 @@
 #define WAIT_MS          5000 /* for another's lock */
 #define EDIT_WAIT_MS     1000
 #define CHECKPOINT_BYTES (4 * TIDE_MIB)
+#define SHRINK_PAGES     4096 /* in a transaction */
 
 static tide_status require_file(const char *path, struct tide_error *err)
 {
@@ -344,6 +346,13 @@ void tide_archive_snapshot_end_ptr(struct tide_archive **archive)
         tide_archive_snapshot_end(*archive);
         *archive = NULL;
     }
+}
+
+void tide_archive_shrink(struct tide_archive *archive)
+{
+    struct tide_error ignored;
+    archive->doing = "giving room back";
+    (void)tide_archive_give_back(archive, SHRINK_PAGES, TIDE_NO_DEADLINE, &ignored);
 }
 
 static void set_query_only(struct tide_archive *archive, bool is_on)

@@ -64,6 +64,10 @@ void tide_archive_snapshot_end(struct tide_archive *archive);
 /** For TIDE_CLEANUP on a second variable that is set once a snapshot has begun. */
 void tide_archive_snapshot_end_ptr(struct tide_archive **archive);
 
+/** Gives free pages back to the file system, as far as that can be done now: where it cannot, they
+ * are used again. An archive opened for editing. */
+void tide_archive_shrink(struct tide_archive *archive);
+
 /** Writes an exact copy of what the archive holds now to `path`, which must not exist. Not inside a
  * snapshot. */
 tide_status tide_archive_copy_to(struct tide_archive *archive, const char *path,

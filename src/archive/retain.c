@@ -153,18 +153,6 @@ static tide_status retain_all(struct tide_archive *archive,
     return tide_archive_commit(archive, err);
 }
 
-static tide_status give_back_some(struct tide_archive *archive, struct tide_error *err)
-{
-    bool is_any = false;
-    int64_t free_pages = 0;
-    int64_t pages = 0;
-    TIDE_TRY(tide_archive_ask(archive, err, &is_any, &free_pages, "PRAGMA freelist_count", ""));
-    TIDE_TRY(tide_archive_ask(archive, err, &is_any, &pages, "PRAGMA page_count", ""));
-    return free_pages * 10 > pages
-               ? tide_archive_run(archive, err, "PRAGMA incremental_vacuum(100)", "")
-               : TIDE_OK;
-}
-
 tide_status tide_archive_retain_in(struct tide_archive *archive,
                                    const struct tide_archive_retention *retention,
                                    struct tide_archive_retained *ret_retained,
@@ -174,20 +162,48 @@ tide_status tide_archive_retain_in(struct tide_archive *archive,
     archive->doing = "forgetting old rows";
     TIDE_TRY(retain_all(archive, retention, &retained, err));
     *ret_retained = retained;
-    /* It has been done; where pages cannot be given back now, they are used again. */
-    struct tide_error ignored;
-    (void)give_back_some(archive, &ignored);
     return TIDE_OK;
+}
+
+tide_status tide_archive_retain_step(struct tide_archive *archive, int64_t source, tide_str series,
+                                     int64_t cutoff_ts, int64_t bytes_max, int64_t *ret_cutoff_ts,
+                                     struct tide_error *err)
+{
+    TIDE_CLEANUP(tide_archive_stmt_done) struct sqlite3_stmt *stmt = NULL;
+    int64_t sum = 0;
+    int64_t before = cutoff_ts;
+    TIDE_TRY(tide_archive_query(archive, &stmt, err,
+                                "SELECT last_ts, length(bytes) FROM segments WHERE source_id = ?1 "
+                                "AND stream = ?2 AND last_ts < ?3 ORDER BY seq",
+                                "iti", source, series, cutoff_ts));
+    for (;;) {
+        bool is_row = false;
+        int64_t last_ts = 0;
+        int64_t bytes = 0;
+        TIDE_TRY(tide_archive_step(archive, stmt, &is_row, err));
+        if (!is_row || sum >= bytes_max) {
+            *ret_cutoff_ts = is_row ? before : cutoff_ts;
+            return TIDE_OK;
+        }
+        TIDE_TRY(tide_archive_column_i64(archive, stmt, 0, &last_ts, err));
+        TIDE_TRY(tide_archive_column_count(archive, stmt, 1, &bytes, err));
+        before = last_ts + 1; /* it is before the cutoff, so there is a later time */
+        sum += bytes;
+    }
 }
 
 /* Numbers that only say when to seal; what was sealed and was newest stays, so that nothing is ever
  * written behind what has been there. */
-static void refresh(const struct tide_archive_writer *writer, int64_t source)
+static void refresh(const struct tide_archive_writer *writer,
+                    const struct tide_archive_retention *retention)
 {
     for (size_t i = 0; i < writer->series_count; i++) {
+        struct tide_archive_series *series = writer->series[i];
         struct tide_error ignored;
-        if (writer->series[i]->source->id == source) {
-            (void)tide_archive_series_refresh(writer->series[i], &ignored);
+        if (series->source->id == retention->source &&
+            (retention->is_removed == NULL ||
+             retention->is_removed(retention->context, series->name))) {
+            (void)tide_archive_series_refresh(series, &ignored);
         }
     }
 }
@@ -200,7 +216,7 @@ tide_status tide_archive_writer_retain(struct tide_archive_writer *writer,
     TIDE_TRY(tide_archive_enter(writer, "forgetting old rows", err));
     tide_status status = tide_archive_retain_in(writer->archive, retention, ret_retained, err);
     if (status == TIDE_OK) {
-        refresh(writer, retention->source);
+        refresh(writer, retention);
     }
     return tide_archive_leave(writer, status, err);
 }

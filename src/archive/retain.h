@@ -31,11 +31,16 @@ struct tide_archive_retained {
     int64_t caller_rows;
 };
 
-/**
- * Of an archive opened for editing or writing. Gives free pages back when they are more than a
- * tenth of the file.
- */
+/** Of an archive opened for editing or writing. Free pages stay in the file. */
 tide_status tide_archive_retain_in(struct tide_archive *archive,
                                    const struct tide_archive_retention *retention,
                                    struct tide_archive_retained *ret_retained,
                                    struct tide_error *err);
+
+/**
+ * The latest cutoff up to `cutoff_ts` by which segments of about `bytes_max` bytes go, so that much
+ * can be forgotten bit by bit; at least one where any goes. Any handle.
+ */
+tide_status tide_archive_retain_step(struct tide_archive *archive, int64_t source, tide_str series,
+                                     int64_t cutoff_ts, int64_t bytes_max, int64_t *ret_cutoff_ts,
+                                     struct tide_error *err);

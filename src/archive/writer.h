@@ -6,13 +6,15 @@
  * order among what is not sealed is free; tide_archive_row_times makes them rise.
  *
  * Any thread may call, one at a time gets in; a writer may keep a thread of its own that beats
- * hearts and folds the log into the file. Errors: TIDE_TIMEOUT and TIDE_IO marked retriable may
- * pass (in use, disk full, I/O), the same call may be made again; after TIDE_STALE (another program
- * has written) and TIDE_CORRUPT every call fails with the same error.
+ * hearts and folds the log into the file. Rows, their times and sealing belong to one thread.
+ * Errors: TIDE_TIMEOUT and TIDE_IO marked retriable may pass (in use, disk full, I/O), the same
+ * call may be made again; after TIDE_STALE (another program has written) and TIDE_CORRUPT every
+ * call fails with the same error.
  */
 #pragma once
 
 #include "archive/catalogue.h"
+#include "archive/compact.h"
 #include "archive/encoder.h"
 #include "archive/metadata.h"
 #include "archive/retain.h"
@@ -113,7 +115,7 @@ struct tide_archive_series_state {
     int64_t oldest_live_ts; /* with live rows */
 };
 
-/** What the writer knows of a series, for the thread that writes. */
+/** What the writer knows of a series. */
 void tide_archive_series_state(const struct tide_archive_series *series,
                                struct tide_archive_series_state *ret_state);
 
@@ -193,10 +195,15 @@ tide_status tide_archive_writer_retain(struct tide_archive_writer *writer,
                                        struct tide_archive_retained *ret_retained,
                                        struct tide_error *err);
 
-/** tide_archive_compact by this writer. */
-tide_status tide_archive_writer_compact(struct tide_archive_writer *writer, int64_t source,
-                                        tide_str series, int64_t rows_target, int64_t *ret_merged,
-                                        struct tide_error *err);
+/** tide_archive_merge_put by this writer. */
+tide_status tide_archive_writer_put_merge(struct tide_archive_writer *writer, int64_t source,
+                                          tide_str series, const struct tide_archive_merge *merge,
+                                          bool *ret_is_put, struct tide_error *err);
+
+/** Gives up to `pages` free pages back to the file system, if more than a tenth of the file is
+ * free; `ret_is_more`: there may be more to give. */
+tide_status tide_archive_writer_give_back(struct tide_archive_writer *writer, int pages,
+                                          bool *ret_is_more, struct tide_error *err);
 
 /** Beats the hearts of open sources and folds the log into the file, what is due of it.
  * `ret_next_us` is when to call again (monotonic). */

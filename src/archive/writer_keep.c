@@ -1,5 +1,6 @@
 /* What a writer does by the clock: hearts beat, the log is folded into the file. */
 #include <sqlite3.h>
+#include <stdio.h>
 
 #include "archive/writer_state.h"
 #include "base/clock.h"
@@ -56,6 +57,27 @@ tide_status tide_archive_tend(struct tide_archive_writer *writer, int64_t *ret_n
 {
     TIDE_TRY(tide_archive_enter(writer, "tending", err));
     return tide_archive_leave(writer, tend(writer, ret_next_us, err), err);
+}
+
+static tide_status give_back(struct tide_archive *archive, int pages, bool *ret_is_more,
+                             struct tide_error *err)
+{
+    bool is_any = false;
+    int64_t free_pages = 0;
+    int64_t all = 0;
+    char sql[64];
+    (void)snprintf(sql, sizeof(sql), "PRAGMA incremental_vacuum(%d)", pages);
+    TIDE_TRY(tide_archive_ask(archive, err, &is_any, &free_pages, "PRAGMA freelist_count", ""));
+    TIDE_TRY(tide_archive_ask(archive, err, &is_any, &all, "PRAGMA page_count", ""));
+    *ret_is_more = free_pages * 10 > all;
+    return *ret_is_more ? tide_archive_run(archive, err, sql, "") : TIDE_OK;
+}
+
+tide_status tide_archive_writer_give_back(struct tide_archive_writer *writer, int pages,
+                                          bool *ret_is_more, struct tide_error *err)
+{
+    TIDE_TRY(tide_archive_enter(writer, "giving room back", err));
+    return tide_archive_leave(writer, give_back(writer->archive, pages, ret_is_more, err), err);
 }
 
 /* What fails here fails the next write too, which has somebody to tell. */

@@ -137,18 +137,22 @@ tide_status tide_archive_series_open(struct tide_archive_writer *writer, int64_t
 void tide_archive_series_state(const struct tide_archive_series *series,
                                struct tide_archive_series_state *ret_state)
 {
+    tide_mutex_lock(&series->writer->mutex); /* retention may be at work beside who writes */
     *ret_state = series->state;
+    tide_mutex_unlock(&series->writer->mutex);
 }
 
 bool tide_archive_series_is_due(const struct tide_archive_series *series,
                                 const struct tide_archive_seal_policy *policy, int64_t now_ts)
 {
+    struct tide_archive_series_state state;
+    tide_archive_series_state(series, &state);
     struct tide_archive_tail tail = {
-        .rows = series->state.live_rows,
-        .bytes = series->state.live_bytes,
-        .oldest_ts = series->state.oldest_live_ts,
-        .newest_ts = series->state.newest_ts,
-        .is_first = !series->state.is_sealed,
+        .rows = state.live_rows,
+        .bytes = state.live_bytes,
+        .oldest_ts = state.oldest_live_ts,
+        .newest_ts = state.newest_ts,
+        .is_first = !state.is_sealed,
         .name = series->name,
         .label = tide_str_from(series->source->label),
     };

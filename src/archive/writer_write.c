@@ -48,11 +48,15 @@ tide_status tide_archive_row_times(struct tide_archive_row *rows, size_t count,
     if (count == 0) {
         return TIDE_OK;
     }
-    uint64_t round = ++rows[0].series->writer->round;
-    for (size_t i = 0; i < count; i++) {
-        TIDE_TRY(plan_row(&rows[i], round, err));
+    tide_status status = TIDE_OK;
+    struct tide_archive_writer *writer = rows[0].series->writer;
+    uint64_t round = ++writer->round;
+    tide_mutex_lock(&writer->mutex); /* retention may be at work beside who writes */
+    for (size_t i = 0; i < count && status == TIDE_OK; i++) {
+        status = plan_row(&rows[i], round, err);
     }
-    return TIDE_OK;
+    tide_mutex_unlock(&writer->mutex);
+    return status;
 }
 
 static tide_status fail_row(const struct tide_archive_row *row, const char *why, int64_t bound,

@@ -153,8 +153,13 @@ static tide_status open_source(struct tide_pipeline *pipeline,
     struct tide_source_options source_options = tide_pipeline_source_options(pipeline);
     TIDE_TRY(options->source_ops->open(&source_options, &pipeline->source, err));
     struct tide_buf identity TIDE_CLEANUP(tide_buf_done) = {0};
+    struct tide_buf location TIDE_CLEANUP(tide_buf_done) = {0};
     options->source_ops->identity(pipeline->source, &identity);
     pipeline->identity = tide_strndup(identity.ptr, identity.len);
+    if (options->source_ops->location != NULL) {
+        options->source_ops->location(pipeline->source, &location);
+    }
+    pipeline->location = tide_strndup(tide_buf_cstr(&location), location.len);
     return pipeline->found == TIDE_PIPELINE_RESUMED
                ? tide_pipeline_check_identity(options, checkpoint, tide_buf_str(&identity), err)
                : TIDE_OK;

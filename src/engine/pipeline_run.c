@@ -34,6 +34,7 @@ void tide_pipeline_free(struct tide_pipeline *pipeline)
     tide_state_close(pipeline->state);
     free(pipeline->name);
     free(pipeline->identity);
+    free(pipeline->location);
     tide_arena_done(&pipeline->arena);
     free(pipeline);
 }

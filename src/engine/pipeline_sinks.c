@@ -48,6 +48,11 @@ static tide_status check_late(void *context, const struct tide_sink_held *held,
     return TIDE_OK;
 }
 
+static void say(tide_str name, const char *what)
+{
+    tide_log(TIDE_LOG_INFO, "sink %.*s: %s", TIDE_STR_ARG(name), what);
+}
+
 static void new_engine(struct tide_pipeline_end *end, bool is_resumed, bool is_checked)
 {
     const struct tide_pipeline *pipeline = end->pipeline;
@@ -62,6 +67,7 @@ static void new_engine(struct tide_pipeline_end *end, bool is_resumed, bool is_c
                 .place = sink->place,
                 .pipeline = tide_str_from(pipeline->name),
                 .identity = tide_str_from(pipeline->identity),
+                .location = tide_str_from(pipeline->location),
                 .position_kind = pipeline->options.source_ops->position_kind,
                 .existing = sink->existing,
                 .is_resumed = is_resumed,
@@ -69,6 +75,7 @@ static void new_engine(struct tide_pipeline_end *end, bool is_resumed, bool is_c
                 .record_bytes_max = bytes_max > 0 ? bytes_max : pipeline->options.record_bytes_max,
                 .refused = sink->refused,
                 .segments = sink->segments,
+                .say = say,
                 .dead_letters = tide_dead_letter_file_target(pipeline->dead_letters),
             },
         .stream = pipeline->stream,

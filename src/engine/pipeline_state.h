@@ -29,6 +29,7 @@ struct tide_pipeline {
     enum tide_pipeline_found found;
     char *name;
     char *identity;
+    char *location; /* empty: its identity alone names the source */
     struct tide_state *state;
     struct tide_checkpoint checkpoint; /* that it goes on from; in the arena */
     struct tide_source *source;

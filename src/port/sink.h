@@ -57,6 +57,8 @@ struct tide_sink_segments {
     uint64_t rows_max; /* of a segment; 0: what is usual */
     uint64_t bytes_max;
     bool fills_unchanged; /* values that the source did not send, from the row's last version */
+    int64_t retain_us;    /* rows that are older may be forgotten; 0: none is */
+    bool leaves_small;    /* many small ones are not joined */
 };
 
 struct tide_sink_options {
@@ -64,6 +66,7 @@ struct tide_sink_options {
     tide_str place;    /* the URL without its scheme */
     tide_str pipeline; /* whose copy it is */
     tide_str identity; /* JSON that names the source; what a sink holds of another one stops it */
+    tide_str location; /* port/source.h; empty: none */
     const struct tide_position_kind *position_kind;
     enum tide_sink_existing existing;
     /* The pipeline goes on from a checkpoint, or the sink is opened again after an error: what is
@@ -74,6 +77,8 @@ struct tide_sink_options {
     struct tide_refused_policy refused;
     struct tide_dead_letters dead_letters;
     struct tide_sink_segments segments;
+    /* Tells people what is no error; any thread. NULL: nobody listens. */
+    void (*say)(tide_str name, const char *what);
 };
 
 /* next_seq of a snapshot whose end is held. */

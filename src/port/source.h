@@ -94,6 +94,11 @@ struct tide_source_ops {
     /** Appends the JSON string or object that names the source; equal for the same source only. */
     void (*identity)(const struct tide_source *source, struct tide_buf *buf);
 
+    /** Appends where the source is, without secrets; it stays when what made us a name for the
+     * source was taken out of it, and a copy that begins anew finds another. NULL: the name stays.
+     */
+    void (*location)(const struct tide_source *source, struct tide_buf *buf);
+
     /** The tables that the globs choose and that can be followed, as they are now. The array and
      * references are the source's, valid until the next call. A glob that matches nothing is
      * TIDE_INVALID. */

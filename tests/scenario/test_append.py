@@ -1,5 +1,6 @@
 """A copy that is put behind an earlier one whose log has started over."""
 
+import contextlib
 import sqlite3
 
 import pytest
@@ -66,3 +67,23 @@ def test_copy_appended_with_another_state_wins_over_what_is_there(run, database,
     change(database, "UPDATE t SET v = 'last'", "DELETE FROM t WHERE id = 1")
     run("copy", "sqlite:shop.db", "file:out.ndjson", "--state", "two", "--append").check()
     check_equal(run, database, tmp_path / "out.ndjson")
+
+
+def test_append_to_an_archive_goes_on_under_one_source_though_it_was_detached(run, database,
+                                                                              tmp_path):
+    for number in range(3):
+        change(database, f"UPDATE t SET v = 'copy {number}'")
+        run("copy", "sqlite:shop.db", "archive:shop.tide", *(["--append"] if number else [])).check()
+    with contextlib.closing(sqlite3.connect(tmp_path / "shop.tide")) as db:
+        assert db.execute("SELECT COUNT(*) FROM sources").fetchone() == (1,)
+    told = run("archive", "retain", "shop.tide", "--older-than", "0s").check().out
+    assert ": 2 segments and 0 live rows forgotten" in told
+    state = run("archive", "cat", "shop.tide").check().out
+    assert state.count('"v":"copy 2"') == state.count("\n") == 5
+    run("archive", "verify", "--full", "shop.tide").check()
+    # Another database of that name is another source.
+    (tmp_path / "other").mkdir()
+    other = tmp_path / "other/shop.db"
+    change(other, "CREATE TABLE t (id INTEGER PRIMARY KEY, v)")
+    run("copy", f"sqlite:{other}", "archive:shop.tide", "--append").check()
+    assert "source 2" in run("archive", "info", "shop.tide").check().out

@@ -45,6 +45,7 @@ struct options {
 };
 
 struct work {
+    const char *path;
     struct tide_archive_writer *writer;
     int64_t source;
     struct tide_archive_series *series[2];
@@ -96,10 +97,29 @@ static tide_status seal_if_due(struct work *work, struct tide_error *err)
     return TIDE_OK;
 }
 
+/* As beside a writer: found and joined by a handle that reads. */
+static tide_status compact_series(struct work *work, const char *series, struct tide_error *err)
+{
+    const struct tide_archive_merge_policy policy = {work->options.seal * 4, INT64_MAX, INT64_MAX,
+                                                     INT64_MAX, 2};
+    TIDE_CLEANUP(tide_archive_close_ptr) struct tide_archive *archive = NULL;
+    TIDE_CLEANUP(tide_archive_merge_done) struct tide_archive_merge merge = {0};
+    tide_status status = TIDE_OK;
+    int64_t from = INT64_MIN;
+    TIDE_TRY(tide_archive_open(work->path, TIDE_ARCHIVE_READ, &archive, err));
+    while ((status = tide_archive_merge_next(archive, &encoder, &policy, work->source,
+                                             tide_str_from(series), &from, &merge, err)) ==
+           TIDE_OK) {
+        bool is_put = false;
+        TIDE_TRY(tide_archive_writer_put_merge(work->writer, work->source, tide_str_from(series),
+                                               &merge, &is_put, err));
+    }
+    return status == TIDE_END ? TIDE_OK : status;
+}
+
 static tide_status forget_and_compact(struct work *work, struct tide_error *err)
 {
     struct tide_archive_retained retained;
-    int64_t merged = 0;
     struct tide_archive_retention retention = {.source = work->source,
                                                .cutoff_ts = work->newest - work->options.forget};
     if (work->options.forget > 0 && work->newest % 7 == 0) {
@@ -107,10 +127,8 @@ static tide_status forget_and_compact(struct work *work, struct tide_error *err)
         printf("forgotten before %" PRId64 "\n", retention.cutoff_ts);
     }
     if (work->options.compact > 0 && work->segments >= work->options.compact) {
-        TIDE_TRY(tide_archive_writer_compact(work->writer, work->source, TIDE_STR("a"),
-                                             work->options.seal * 4, &merged, err));
-        TIDE_TRY(tide_archive_writer_compact(work->writer, work->source, TIDE_STR("b"),
-                                             work->options.seal * 4, &merged, err));
+        TIDE_TRY(compact_series(work, "a", err));
+        TIDE_TRY(compact_series(work, "b", err));
         work->segments = 0;
         printf("compacted\n");
     }
@@ -198,7 +216,7 @@ static void arm_fault(const struct work *work, int64_t tick)
 static int run_write(const char *path, int count, char **args)
 {
     struct tide_error err;
-    struct work work = {.options = {.rows = 10, .seal = 100}};
+    struct work work = {.path = path, .options = {.rows = 10, .seal = 100}};
     for (int i = 0; i < count; i++) {
         if (!read_option(&work.options, args[i])) {
             return 2;

@@ -117,6 +117,27 @@ tide_status kit_seal(struct archive_kit *one, const char *series)
     return tide_archive_seal(one->writer, &sealed, 1, NULL, &counts, &one->err);
 }
 
+tide_status kit_compact(struct archive_kit *one, const char *series, int64_t rows_max,
+                        int64_t *ret_merged)
+{
+    const struct tide_archive_merge_policy policy = {rows_max, INT64_MAX, INT64_MAX, INT64_MAX, 2};
+    TIDE_CLEANUP(tide_archive_close_ptr) struct tide_archive *archive = NULL;
+    TIDE_CLEANUP(tide_archive_merge_done) struct tide_archive_merge merge = {0};
+    tide_status status = TIDE_OK;
+    int64_t from = INT64_MIN;
+    *ret_merged = 0;
+    TIDE_TRY(tide_archive_open(one->path, TIDE_ARCHIVE_READ, &archive, &one->err));
+    while ((status = tide_archive_merge_next(archive, &one->encoder, &policy, one->source,
+                                             tide_str_from(series), &from, &merge, &one->err)) ==
+           TIDE_OK) {
+        bool is_put = false;
+        TIDE_TRY(tide_archive_writer_put_merge(one->writer, one->source, tide_str_from(series),
+                                               &merge, &is_put, &one->err));
+        *ret_merged += is_put ? (int64_t)merge.count : 0;
+    }
+    return status == TIDE_END ? TIDE_OK : status;
+}
+
 struct listing {
     char text[4096];
     size_t len;

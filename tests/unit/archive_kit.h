@@ -44,6 +44,11 @@ tide_status kit_write(struct archive_kit *one, const char *series, int64_t first
 /** Seals all of a series. */
 tide_status kit_seal(struct archive_kit *one, const char *series);
 
+/** Joins adjacent segments of a series up to so many rows, as is done beside a writer: found and
+ * joined by a handle that reads. `ret_merged`: how many have become part of another. */
+tide_status kit_compact(struct archive_kit *one, const char *series, int64_t rows_max,
+                        int64_t *ret_merged);
+
 /** The times of all rows of a series as "1-3 5", through a reader of its own; in a static buffer.
  */
 const char *kit_times(struct archive_kit *one, const char *series);

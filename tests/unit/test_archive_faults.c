@@ -40,8 +40,7 @@ static tide_status step_forget(void)
 static tide_status step_compact(void)
 {
     int64_t merged = 0;
-    return tide_archive_writer_compact(kit.writer, kit.source, TIDE_STR("s"), 1000, &merged,
-                                       &kit.err);
+    return kit_compact(&kit, "s", 1000, &merged);
 }
 
 static tide_status step_finalize(void)

@@ -74,7 +74,7 @@ static void parse_takes_every_key(void **state)
                              "  three: '-'\n"
                              "  four: 'null:'\n"
                              "  five: {place: 'archive:a.tide', seal_rows: 9, seal_bytes: 65536,"
-                             " fill_unchanged: true}\n"
+                             " fill_unchanged: true, retain: 30d, compact: false}\n"
                              "snapshot: {chunk_rows: 7}\n"
                              "stream: {lane_items: 3, lane_bytes: 65536}\n"
                              "limits: {record_bytes: 1024, memory_bytes: 8388608}\n"
@@ -114,6 +114,10 @@ static void parse_takes_every_key(void **state)
     assert_int_equal(options.sinks[4].segments.rows_max, 9);
     assert_int_equal(options.sinks[4].segments.bytes_max, 65536);
     assert_true(options.sinks[4].segments.fills_unchanged);
+    assert_int_equal(options.sinks[4].segments.retain_us, INT64_C(30) * 86400 * 1000000);
+    assert_true(options.sinks[4].segments.leaves_small);
+    assert_int_equal(options.sinks[0].segments.retain_us, 0);
+    assert_false(options.sinks[0].segments.leaves_small);
     assert_int_equal(options.sink_count, 5);
     assert_false(options.is_one_shot);
     expect_text(options.connection, "shop");
@@ -231,6 +235,12 @@ static const struct {
      "a.yaml:4:38: seal_rows takes a number from 1 to 4194304, not \"0\"\n"
      "a.yaml:4:53: seal_bytes takes a number from 65536 to 268435456, not \"1\"\n"
      "a.yaml:4:72: fill_unchanged takes false or true, not \"yes\"\n"},
+    {"name: a\nsource: sqlite:a\nsinks:\n"
+     "  s: {place: 'archive:o', retain: 30, compact: no}\n  t: {place: file:o, retain: 0d}\n",
+     "a.yaml:4:35: retain takes an age, e.g. 12h, 30d or 8w, not \"30\"\n"
+     "a.yaml:4:48: compact takes false or true, not \"no\"\n"
+     "a.yaml:5:22: retain is for archives (archive:PATH) alone; leave it out\n"
+     "a.yaml:5:30: retain takes an age, e.g. 12h, 30d or 8w, not \"0d\"\n"},
     {"name: a\nsource: sqlite:a\nsinks:\n  s t: file:o\n",
      "a.yaml:4:3: a sink's name takes at most 63 letters, digits, \"_\", \"-\" and \".\", the "
      "first "
@@ -245,7 +255,7 @@ static const struct {
     {"name: a\nsource: sqlite:a\nsinks:\n  s: {place: file:o, existing: appendd, bytes: 1}\n",
      "a.yaml:4:32: existing takes refuse, append or overwrite, not \"appendd\"\n"
      "a.yaml:4:41: s has no key \"bytes\"; it has place, existing, when_behind, "
-     "max_record_bytes, refused, seal_rows, seal_bytes, fill_unchanged\n"},
+     "max_record_bytes, refused, seal_rows, seal_bytes, fill_unchanged, retain, compact\n"},
     {"name: a\nsource: sqlite:a\nsinks:\n  s: {existing: append}\n",
      "a.yaml:4:6: a sink has no place; add e.g. place: file:out.ndjson\n"},
     {"name: a\nsource: ${TIDE_TEST_UNSET}\nsinks: {s: 'file:${'}\n",

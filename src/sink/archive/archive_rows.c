@@ -1,11 +1,10 @@
 #include "sink/archive/archive_rows.h"
 
 #include "archive/change_row.h"
-#include "archive/change_schema.h"
 #include "base/alloc.h"
 #include "base/limits.h"
 #include "format/record.h"
-#include "sink/archive/archive_recall.h"
+#include "sink/archive/archive_tables.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -35,17 +34,10 @@ void tide_archive_rows_init(struct tide_archive_rows *rows,
     tide_archive_fill_init(&rows->fill, TIDE_ARCHIVE_FILL_BYTES_MAX);
 }
 
-static void free_table(struct tide_archive_table *table)
-{
-    tide_relation_unref(table->relation);
-    tide_buf_done(&table->columns);
-    free(table);
-}
-
 void tide_archive_rows_done(struct tide_archive_rows *rows)
 {
     for (size_t i = 0; i < rows->table_count; i++) {
-        free_table(rows->tables[i]);
+        tide_archive_table_free(rows->tables[i]);
     }
     free(rows->tables);
     tide_archive_fill_done(&rows->fill);
@@ -57,71 +49,6 @@ void tide_archive_rows_done(struct tide_archive_rows *rows)
     tide_buf_done(&rows->note_bytes);
     tide_buf_done(&rows->record);
     tide_arena_done(&rows->scratch);
-}
-
-/* Tables */
-
-/* What counts is whether it looks the same. */
-static void use_relation(struct tide_archive_rows *rows, struct tide_archive_table *table,
-                         const struct tide_relation *relation)
-{
-    TIDE_CLEANUP(tide_buf_done) struct tide_buf columns = {0};
-    if (table->relation == relation) {
-        return;
-    }
-    tide_relation_unref(table->relation);
-    table->relation = tide_relation_ref(relation);
-    if (relation->column_count == 0) {
-        return; /* it is gone: what is left to say of it needs no columns, and it had others */
-    }
-    tide_change_schema_encode(relation, tide_str_from(rows->position_kind->name), &columns);
-    if (tide_str_equal(tide_buf_str(&columns), tide_buf_str(&table->columns))) {
-        return;
-    }
-    table->columns.len = 0;
-    tide_buf_append_str(&table->columns, tide_buf_str(&columns));
-    table->needs_note = true;
-    table->is_changed = true;
-    table->names_size = 2;
-    for (size_t i = 0; i < relation->column_count; i++) {
-        table->names_size += 6 * relation->columns[i].name.len + 40;
-    }
-}
-
-static tide_status open_table(struct tide_archive_rows *rows, const struct tide_relation *relation,
-                              struct tide_error *err)
-{
-    struct tide_archive_series *series = NULL;
-    TIDE_TRY(tide_archive_series_open(rows->writer, rows->source, relation->store, &series, err));
-    struct tide_archive_table *table = tide_alloc(1, sizeof(*table));
-    table->series = series;
-    rows->tables =
-        tide_realloc(rows->tables, rows->table_count + 1, sizeof(struct tide_archive_table *));
-    rows->tables[rows->table_count++] = table;
-    union tide_map_value *value = tide_map_put(&rows->by_store, relation->store, NULL);
-    value->ptr = table;
-    use_relation(rows, table, relation);
-    return rows->fills ? tide_archive_recall(rows->path, rows->source, relation,
-                                             tide_buf_str(&table->columns), &rows->fill, err)
-                       : TIDE_OK;
-}
-
-static tide_status find_table(struct tide_archive_rows *rows, const struct tide_relation *relation,
-                              struct tide_archive_table **ret_table, struct tide_error *err)
-{
-    if (rows->last != NULL && rows->last->relation == relation) {
-        *ret_table = rows->last;
-        return TIDE_OK;
-    }
-    const union tide_map_value *known = tide_map_get(&rows->by_store, relation->store);
-    if (known == NULL) {
-        TIDE_TRY(open_table(rows, relation, err));
-        known = tide_map_get(&rows->by_store, relation->store);
-    }
-    rows->last = known->ptr;
-    use_relation(rows, rows->last, relation);
-    *ret_table = rows->last;
-    return TIDE_OK;
 }
 
 /* Rows */
@@ -169,21 +96,13 @@ static void count(_Atomic uint64_t *counter, uint64_t n)
     atomic_store_explicit(counter, before + n, memory_order_relaxed);
 }
 
-/* A table that is gone, and of which the archive has nothing. */
-static bool is_unheard_of(const struct tide_archive_table *table)
-{
-    struct tide_archive_series_state state;
-    tide_archive_series_state(table->series, &state);
-    return table->relation->column_count == 0 && !table->is_touched && !state.has_newest;
-}
-
 /* Where the bytes are is set once all of them are there. */
 static void add_row(struct tide_archive_rows *rows, struct tide_archive_table *table, int64_t at_us,
                     const struct tide_change_row *row)
 {
     const struct tide_relation *relation = table->relation;
     size_t before = rows->bytes.len;
-    if (is_unheard_of(table)) {
+    if (tide_archive_table_is_unheard_of(table)) {
         return;
     }
     grow(rows);
@@ -285,7 +204,7 @@ static tide_status add_change(struct tide_archive_rows *rows, const struct tide_
 {
     struct tide_archive_table *table = NULL;
     struct tide_change_row row = row_of_change(rows, change);
-    TIDE_TRY(find_table(rows, change->relation, &table, err));
+    TIDE_TRY(tide_archive_rows_table(rows, change->relation, &table, err));
     row.values = fill_in(rows, change);
     size_t oversize = row.values == NULL ? 0 : measure(rows, table, row.values);
     if (TIDE_UNLIKELY(oversize > 0)) {
@@ -422,7 +341,7 @@ tide_status tide_archive_rows_add_part(struct tide_archive_rows *rows,
         uint64_t there = held->next_seq - part->first_seq;
         first = there < part->row_count ? (size_t)there : part->row_count;
     }
-    TIDE_TRY(find_table(rows, part->relation, &table, err));
+    TIDE_TRY(tide_archive_rows_table(rows, part->relation, &table, err));
     if (part->opening != TIDE_OPENING_NONE && held == NULL) {
         add_opening(rows, table, part);
     }

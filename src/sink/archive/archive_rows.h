@@ -13,25 +13,13 @@
 #include "port/refusals.h"
 #include "port/sink.h"
 #include "sink/archive/archive_fill.h"
+#include "sink/archive/archive_tables.h"
 #include "sink/archive/archive_target.h"
 
 #include <stdatomic.h>
 
 /* A longer record is refused, whatever the option says: a row and a segment have to hold it. */
 #define TIDE_ARCHIVE_RECORD_BYTES_MAX (256 * TIDE_MIB)
-
-/* A table that rows were written of. */
-struct tide_archive_table {
-    struct tide_archive_series *series;
-    const struct tide_relation *relation; /* of the last row; counted */
-    struct tide_buf columns;              /* of it, as a caller row has them */
-    size_t names_size;                    /* a bound of what names take in a record */
-    bool needs_note;                      /* the columns have to be written before the next row */
-    bool is_changed;                      /* they have not been written yet as they are now */
-    bool is_noted;                        /* `columns_from` is set */
-    int64_t columns_from;                 /* the time from which rows have these columns */
-    bool is_touched;                      /* rows were written since sealing was looked at */
-};
 
 /* A caller row that waits. */
 struct tide_archive_pending_note {

@@ -5,6 +5,7 @@
 #include "sink/archive/archive_rows.h"
 #include "sink/archive/archive_seal.h"
 #include "sink/archive/archive_target.h"
+#include "sink/archive/archive_upkeep.h"
 
 #include <stdlib.h>
 
@@ -13,6 +14,7 @@ struct tide_sink {
     struct tide_progress pending; /* once all that was written is held */
     struct tide_archive_rows rows;
     struct tide_archive_sealer sealer;
+    struct tide_archive_upkeep *upkeep;
     struct tide_buf destination;
     tide_status sealing; /* not OK: how it failed, for good */
     struct tide_error sealing_err;
@@ -21,6 +23,7 @@ struct tide_sink {
 static void archive_close(struct tide_sink *sink)
 {
     if (sink != NULL) {
+        tide_archive_upkeep_free(sink->upkeep); /* it uses the target */
         tide_archive_rows_done(&sink->rows);
         tide_archive_target_close(&sink->target);
         tide_progress_done(&sink->pending);
@@ -44,6 +47,8 @@ static tide_status archive_open(const struct tide_sink_options *options,
     tide_archive_rows_init(&sink->rows, &sink->target, options, tide_buf_str(&sink->destination));
     tide_archive_sealer_init(&sink->sealer, &options->segments);
     tide_progress_copy(&sink->pending, &sink->target.held);
+    sink->upkeep = tide_archive_upkeep_new(&sink->target, options);
+    tide_archive_upkeep_start(sink->upkeep);
     *ret_sink = sink;
     sink = NULL;
     return TIDE_OK;

@@ -8,8 +8,9 @@
 struct found {
     struct tide_arena arena;
     struct tide_archive_catalogue catalogue;
-    bool has_rows;   /* of any source */
-    bool has_source; /* one of our database */
+    bool has_rows;       /* of any source */
+    bool has_source;     /* one of our database, */
+    bool is_by_identity; /* or else of one that was at its place */
     int64_t source;
     bool has_held; /* a record: ours, else the newest there is */
     bool is_ours;
@@ -29,13 +30,30 @@ static bool may_pass(const struct tide_error *err)
     return err->status == TIDE_IO || err->status == TIDE_TIMEOUT;
 }
 
-static bool is_of_identity(const struct tide_archive_source *source, tide_str identity)
+static bool is_pair(const struct tide_archive_pairs *pairs, const char *key, tide_str value)
 {
-    tide_str program =
-        tide_archive_pairs_get(&source->labels, TIDE_STR(TIDE_ARCHIVE_LABEL_PROGRAM));
-    tide_str label = tide_archive_pairs_get(&source->labels, TIDE_STR(TIDE_ARCHIVE_LABEL_SOURCE));
-    return label.ptr != NULL && tide_str_equal(label, identity) && program.ptr != NULL &&
-           tide_str_equal(program, TIDE_STR("tidemark"));
+    tide_str found = tide_archive_pairs_get(pairs, tide_str_from(key));
+    return found.ptr != NULL && value.len > 0 && tide_str_equal(found, value);
+}
+
+/* The database's identity changes when all that we put into it was taken out between two copies:
+ * then its place says that it is the same. */
+static void look_at_source(const struct tide_archive_source *source,
+                           const struct tide_sink_options *options, struct found *found)
+{
+    tide_str identity = TIDE_STR(TIDE_ARCHIVE_META_IDENTITY);
+    bool is_by_identity =
+        tide_archive_pairs_get(&source->metadata, identity).ptr != NULL
+            ? is_pair(&source->metadata, TIDE_ARCHIVE_META_IDENTITY, options->identity)
+            : is_pair(&source->labels, TIDE_ARCHIVE_LABEL_SOURCE, options->identity);
+    bool is_by_place = is_pair(&source->metadata, TIDE_ARCHIVE_META_LOCATION, options->location);
+    if (!is_pair(&source->labels, TIDE_ARCHIVE_LABEL_PROGRAM, TIDE_STR("tidemark")) ||
+        (!is_by_identity && (!is_by_place || found->is_by_identity))) {
+        return;
+    }
+    found->has_source = true;
+    found->is_by_identity = is_by_identity;
+    found->source = source->id;
 }
 
 static tide_status decode_held(const char *path, tide_str bytes, struct tide_arena *arena,
@@ -90,10 +108,7 @@ static tide_status look(const char *path, const struct tide_sink_options *option
     found->has_rows = found->catalogue.series_count > 0;
     for (size_t i = 0; i < found->catalogue.source_count; i++) {
         const struct tide_archive_source *source = &found->catalogue.sources[i];
-        if (is_of_identity(source, options->identity)) {
-            found->has_source = true;
-            found->source = source->id;
-        }
+        look_at_source(source, options, found);
         TIDE_TRY(read_held(archive, path, source->id, options, found, err));
     }
     return TIDE_OK;
@@ -142,8 +157,13 @@ static tide_status add_source(struct tide_archive_target *target,
 static tide_status take_over(struct tide_archive_target *target,
                              const struct tide_sink_options *options, struct tide_error *err)
 {
-    struct tide_archive_pair pipeline = {TIDE_STR("pipeline"), options->pipeline};
-    const struct tide_archive_pairs metadata = {.items = &pipeline, .count = 1};
+    struct tide_archive_pair pairs[] = {
+        {TIDE_STR(TIDE_ARCHIVE_META_PIPELINE), options->pipeline},
+        {TIDE_STR(TIDE_ARCHIVE_META_IDENTITY), options->identity},
+        {TIDE_STR(TIDE_ARCHIVE_META_LOCATION), options->location},
+    };
+    const struct tide_archive_pairs metadata = {.items = pairs,
+                                                .count = options->location.len > 0 ? 3 : 2};
     struct tide_owner owner = tide_owner_of(options);
     struct tide_progress none = {0};
     struct tide_archive_tick tick = {0};

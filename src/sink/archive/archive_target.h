@@ -16,7 +16,12 @@
 
 /* Labels of our sources. */
 #define TIDE_ARCHIVE_LABEL_PROGRAM "program" /* "tidemark" */
-#define TIDE_ARCHIVE_LABEL_SOURCE  "source"  /* the identity of the database */
+#define TIDE_ARCHIVE_LABEL_SOURCE  "source"  /* the identity that the database had first */
+
+/* Metadata of our sources, written anew by each copy that begins. */
+#define TIDE_ARCHIVE_META_PIPELINE "pipeline"
+#define TIDE_ARCHIVE_META_IDENTITY "identity" /* the one that the database has now */
+#define TIDE_ARCHIVE_META_LOCATION "location" /* where it is, if its identity may change */
 
 struct tide_archive_target {
     struct tide_archive_place place;

@@ -158,6 +158,13 @@ static void sqlite_identity(const struct tide_source *source, struct tide_buf *b
     tide_buf_append_char(buf, '"');
 }
 
+/* With links followed, from the root. */
+static void sqlite_location(const struct tide_source *source, struct tide_buf *buf)
+{
+    tide_buf_append_str(buf, TIDE_STR("sqlite:"));
+    tide_buf_append_str(buf, tide_str_from(sqlite3_db_filename(source->db, "main")));
+}
+
 /* Looking */
 
 void tide_sqlite_end_read(struct tide_source *source)
@@ -408,6 +415,7 @@ const struct tide_source_ops tide_sqlite_source_ops = {
     .open = sqlite_open,
     .close = sqlite_close,
     .identity = sqlite_identity,
+    .location = sqlite_location,
     .tables = sqlite_tables,
     .estimate_rows = sqlite_estimate_rows,
     .check = sqlite_check,

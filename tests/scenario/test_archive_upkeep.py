@@ -1,0 +1,103 @@
+"""An archive kept in order beside the sink that writes it: retain, compact; killed meanwhile."""
+
+import json
+import random
+import sqlite3
+import time
+
+import pytest
+
+from support import process
+from support.process import soak
+from test_archive_commands import (TABLES, History, cat, moments_of, rows_of, state_from,
+                                   wait_for_state)
+
+CONFIG = """name: h
+source: sqlite:h.db
+snapshot: {chunk_rows: 20}
+sinks:
+  a: {place: 'archive:h.tide', seal_rows: 40, retain: 1s}
+"""
+
+
+def kept_from(path):
+    with sqlite3.connect(path) as db:
+        return db.execute("SELECT MIN(first_ts) FROM segments").fetchone()[0]
+
+
+@pytest.fixture(name="history")
+def history_to_be_copied(tmp_path):
+    (tmp_path / "h.yaml").write_text(CONFIG)
+    return History(tmp_path / "h.db", seed=17)
+
+
+def live(history, rnd, service, seconds):
+    until = time.monotonic() + seconds
+    while time.monotonic() < until:
+        history.change()
+        time.sleep(rnd.choice([0, 0.002, 0.01]))
+    assert service.running(), service.err()
+
+
+def test_killed_while_it_forgets_and_joins_nothing_is_lost(run, start, history, tmp_path):
+    """Whenever it dies: what is left is sound and whole, and each state that it tells was so."""
+    rnd = random.Random(18)
+    archive = tmp_path / "h.tide"
+    oldest = set()
+    for number in range(soak(10, 200)):
+        service = start("run", "h.yaml")
+        if number % 3 == 1 and archive.exists():
+            run("backfill", "h.yaml", "--sink", "a", "--tables", "*")  # not if it is starting still
+        live(history, rnd, service, 0.2 + rnd.random() * 0.5)
+        if number % 4 == 3:
+            service.interrupt()  # seals what is live, so that there are small segments
+        else:
+            service.kill()
+        if archive.exists():
+            run("archive", "verify", "--full", "h.tide").check()
+            oldest.add(kept_from(archive))
+    with process.Process("run", "h.yaml", cwd=tmp_path) as service:
+        history.change()
+        wait_for_state(service, run, history, 60)
+        service.wait_until(lambda: kept_from(archive) > max(o for o in oldest if o) or
+                           len(oldest) > 3, 60, "old copies to be forgotten")
+        service.interrupt()
+    run("archive", "verify", "--full", "h.tide").check()
+    assert len(oldest) > 2, "nothing was ever forgotten"
+    compared = 0
+    moments = list(moments_of(run, history))
+    for moment, want in rnd.sample(moments, min(len(moments), soak(20, 200))):
+        for table in TABLES:
+            got = run("archive", "cat", "h.tide", "-t", table, "--as-of", moment)
+            if got.code == 0:
+                assert rows_of(map(json.loads, got.out.splitlines())) == want[table], moment
+                compared += 1
+            else:
+                assert "complete copy of the table ended later" in got.err
+    assert compared > 5
+    for table in TABLES:
+        assert cat(run, "h.tide", table) == history.state()[table]
+
+
+def test_small_segments_are_joined(start, run, history, tmp_path):
+    def configure(sink):
+        (tmp_path / "h.yaml").write_text(CONFIG.replace("seal_rows: 40, retain: 1s", sink))
+
+    def segments():
+        return sum(table["segments"] for table in state_from(run).values())
+    configure("seal_rows: 3, retain: 10s")  # all are as large as they are to be
+    service = start("run", "h.yaml")
+    wait_for_state(service, run, history, 60)
+    for _ in range(100):
+        history.change()
+    wait_for_state(service, run, history, 60)
+    service.interrupt()
+    many = segments()
+    assert many > 40
+    before = run("archive", "cat", "h.tide", "--changes").check().out
+    configure("retain: 10s")
+    service = start("run", "h.yaml")
+    service.wait_until(lambda: segments() < many / 5, 60, "small segments to be joined")
+    service.interrupt()
+    assert run("archive", "cat", "h.tide", "--changes").check().out == before
+    run("archive", "verify", "--full", "h.tide").check()
