@@ -14,58 +14,25 @@ void tide_buf_done(struct tide_buf *buf)
     *buf = (struct tide_buf){0};
 }
 
-char *tide_buf_reserve(struct tide_buf *buf, size_t extra)
+void tide_buf_grow(struct tide_buf *buf, size_t extra)
 {
-    if (TIDE_UNLIKELY(buf->cap - buf->len < extra || buf->ptr == NULL)) {
-        TIDE_ASSERT(extra <= SIZE_MAX / 4 && buf->len <= SIZE_MAX / 4);
-        size_t cap = buf->cap < 64 ? 64 : buf->cap * 2;
-        if (cap < buf->len + extra) {
-            cap = buf->len + extra;
-        }
-        buf->ptr = tide_realloc(buf->ptr, cap, 1);
-        buf->cap = cap;
+    TIDE_ASSERT(extra <= SIZE_MAX / 4 && buf->len <= SIZE_MAX / 4);
+    size_t cap = buf->cap < 64 ? 64 : buf->cap * 2;
+    if (cap < buf->len + extra) {
+        cap = buf->len + extra;
     }
-    return buf->ptr + buf->len;
-}
-
-void tide_buf_append(struct tide_buf *buf, const void *bytes, size_t len)
-{
-    if (len > 0) {
-        memcpy(tide_buf_reserve(buf, len), bytes, len);
-        buf->len += len;
-    }
-}
-
-void tide_buf_append_str(struct tide_buf *buf, tide_str s)
-{
-    tide_buf_append(buf, s.ptr, s.len);
-}
-
-void tide_buf_append_char(struct tide_buf *buf, char c)
-{
-    *tide_buf_reserve(buf, 1) = c;
-    buf->len++;
+    buf->ptr = tide_realloc(buf->ptr, cap, 1);
+    buf->cap = cap;
 }
 
 void tide_buf_append_u64(struct tide_buf *buf, uint64_t value)
 {
-    char digits[20];
-    size_t at = sizeof(digits);
-    do {
-        digits[--at] = (char)('0' + value % 10);
-        value /= 10;
-    } while (value > 0);
-    tide_buf_append(buf, digits + at, sizeof(digits) - at);
+    buf->len += tide_u64_to_text(value, tide_buf_reserve(buf, TIDE_I64_TEXT_MAX));
 }
 
 void tide_buf_append_i64(struct tide_buf *buf, int64_t value)
 {
-    uint64_t magnitude = (uint64_t)value;
-    if (value < 0) {
-        tide_buf_append_char(buf, '-');
-        magnitude = 0 - magnitude;
-    }
-    tide_buf_append_u64(buf, magnitude);
+    buf->len += tide_i64_to_text(value, tide_buf_reserve(buf, TIDE_I64_TEXT_MAX));
 }
 
 void tide_buf_printf(struct tide_buf *buf, const char *fmt, ...)

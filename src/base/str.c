@@ -86,3 +86,41 @@ size_t tide_str_utf8_valid_prefix(tide_str s)
     }
     return i;
 }
+
+static size_t digits_of(uint64_t value)
+{
+    size_t count = 1;
+    for (; value >= 10000; value /= 10000) {
+        count += 4;
+    }
+    return count + (value >= 10) + (value >= 100) + (value >= 1000);
+}
+
+size_t tide_u64_to_text(uint64_t value, char *to)
+{
+    static const char pairs[] = "00010203040506070809101112131415161718192021222324"
+                                "25262728293031323334353637383940414243444546474849"
+                                "50515253545556575859606162636465666768697071727374"
+                                "75767778798081828384858687888990919293949596979899";
+    size_t count = digits_of(value);
+    char *at = to + count;
+    for (; value >= 100; value /= 100) {
+        at -= 2;
+        memcpy(at, pairs + value % 100 * 2, 2);
+    }
+    if (value >= 10) {
+        memcpy(to, pairs + value * 2, 2);
+    } else {
+        *to = (char)('0' + value);
+    }
+    return count;
+}
+
+size_t tide_i64_to_text(int64_t value, char *to)
+{
+    if (value >= 0) {
+        return tide_u64_to_text((uint64_t)value, to);
+    }
+    *to = '-';
+    return 1 + tide_u64_to_text(0 - (uint64_t)value, to + 1);
+}

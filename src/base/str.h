@@ -59,6 +59,14 @@ bool tide_str_to_u64(tide_str s, uint64_t *ret_value);
  * zeros. */
 bool tide_str_to_i64(tide_str s, int64_t *ret_value);
 
+/* Bytes that an int64 takes at most as text. */
+#define TIDE_I64_TEXT_MAX ((size_t)20)
+
+/** Writes the number in decimal, `-` before a negative one: at most TIDE_I64_TEXT_MAX bytes.
+ * Returns the length; there is no NUL. */
+size_t tide_u64_to_text(uint64_t value, char *to);
+size_t tide_i64_to_text(int64_t value, char *to);
+
 /** Index of the first invalid UTF-8 sequence (RFC 3629: no overlong, no surrogates), or `s.len`. */
 size_t tide_str_utf8_valid_prefix(tide_str s);
 

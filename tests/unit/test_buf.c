@@ -40,6 +40,27 @@ static void append_numbers_agree_with_printf(void **state)
     tide_buf_done(&buf);
 }
 
+/* Every number of digits, from both sides. */
+static void append_numbers_have_all_their_digits(void **state)
+{
+    (void)state;
+    struct tide_buf buf = {0};
+    uint64_t power = 1;
+    for (size_t digits = 1; digits <= 20; digits++, power *= 10) {
+        for (uint64_t value = power - 1; value <= power + 1; value++) {
+            char want[64];
+            tide_buf_reset(&buf);
+            tide_buf_append_u64(&buf, value);
+            tide_buf_append_char(&buf, ' ');
+            tide_buf_append_i64(&buf, -(int64_t)(value / 2));
+            (void)snprintf(want, sizeof(want), "%llu %lld", (unsigned long long)value,
+                           -(long long)(value / 2));
+            assert_string_equal(tide_buf_cstr(&buf), want);
+        }
+    }
+    tide_buf_done(&buf);
+}
+
 static void append_grows_and_keeps_what_is_there(void **state)
 {
     (void)state;
@@ -74,6 +95,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(append_pieces_are_joined),
         cmocka_unit_test(append_numbers_agree_with_printf),
+        cmocka_unit_test(append_numbers_have_all_their_digits),
         cmocka_unit_test(append_grows_and_keeps_what_is_there),
         cmocka_unit_test(reserve_gives_room_without_counting_it),
     };
