@@ -150,6 +150,7 @@ static tide_status look(struct folding *folding, struct tide_error *err)
     tide_status status = TIDE_OK;
     folding->history = tide_change_history_new(NULL);
     TIDE_TRY(open_scan(folding, INT64_MIN, INT64_MAX, &scan, err));
+    tide_change_scan_want_heads(scan);
     while ((status = tide_change_scan_next(scan, &seen, err)) == TIDE_OK) {
         kind = seen.columns->position_kind;
         fill(folding, &at, &seen);
@@ -197,6 +198,7 @@ static tide_status look_again(struct folding *folding, struct tide_error *err)
     folding->history = NULL;
     folding->newest_us = INT64_MIN;
     TIDE_TRY(open_scan(folding, INT64_MIN, end_of(folding), &scan, err));
+    tide_change_scan_want_heads(scan);
     while ((status = tide_change_scan_next(scan, &seen, err)) == TIDE_OK) {
         if (folding->history == NULL) {
             folding->history = tide_change_history_new(seen.columns->position_kind);

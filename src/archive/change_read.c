@@ -1,15 +1,26 @@
 #include "archive/change_read.h"
 
+#include "archive/change_block.h"
+#include "archive/change_group.h"
 #include "archive/change_label.h"
 #include "archive/change_op.h"
 #include "archive/change_pairs.h"
 #include "archive/change_position.h"
-#include "archive/change_scalar.h"
 #include "base/alloc.h"
 #include "base/map.h"
 #include "format/parquet/reader.h"
 
 #include <stdlib.h>
+
+/* What the newest row has, which the next one mostly has too: then the dictionary gives the very
+ * same bytes. Of the current row group. */
+struct newest {
+    tide_str op_name;
+    enum tide_change_row_kind kind;
+    enum tide_op op;
+    tide_str position_text;
+    struct tide_position position;
+};
 
 struct tide_change_reader {
     struct tide_parquet_reader *parquet;
@@ -18,20 +29,21 @@ struct tide_change_reader {
     struct tide_change_plan plan;
     struct tide_map names; /* of columns: their numbers */
     const struct tide_position_kind *position_kind;
-    struct tide_parquet_values *values; /* of the current row group, one a parquet column */
+    bool is_of_heads;
+    struct tide_change_group group;
     size_t next_group;
-    size_t row; /* of the current row group */
-    size_t row_count;
+    size_t row;   /* of the current row group */
+    bool has_all; /* of the group has been read, not what heads need alone */
+    struct tide_change_block block;
+    bool is_sound; /* the current row's values outside of the block */
+    struct newest newest;
     struct tide_arena row_arena;
-    struct tide_buf text; /* of one value, on its way into the arena */
 };
 
 static tide_status fail_row(const struct tide_change_reader *reader, size_t column,
                             const char *what, struct tide_error *err)
 {
-    return tide_fail(err, TIDE_CORRUPT, "row %zu of row group %zu of a segment: %.*s %s",
-                     reader->row, reader->next_group - 1,
-                     TIDE_STR_ARG(reader->plan.parquet[column].name), what);
+    return tide_change_group_fail(&reader->group, reader->row, column, what, err);
 }
 
 static tide_status open_schema(struct tide_change_reader *reader, struct tide_error *err)
@@ -54,7 +66,8 @@ static tide_status open_schema(struct tide_change_reader *reader, struct tide_er
         tide_map_put(&reader->names, reader->schema.columns[i].name, NULL)->number = i;
     }
     reader->position_kind = tide_change_position_kind(reader->schema.position_kind);
-    reader->values = tide_alloc(reader->plan.parquet_count, sizeof(*reader->values));
+    reader->group.plan = &reader->plan;
+    reader->group.values = tide_alloc(reader->plan.parquet_count, sizeof(*reader->group.values));
     return TIDE_OK;
 }
 
@@ -76,15 +89,15 @@ void tide_change_reader_free(struct tide_change_reader *reader)
     if (reader == NULL) {
         return;
     }
-    for (size_t i = 0; reader->values != NULL && i < reader->plan.parquet_count; i++) {
-        tide_parquet_values_done(&reader->values[i]);
+    for (size_t i = 0; reader->group.values != NULL && i < reader->plan.parquet_count; i++) {
+        tide_parquet_values_done(&reader->group.values[i]);
     }
-    free(reader->values);
+    free(reader->group.values);
+    tide_change_block_done(&reader->block);
     tide_parquet_reader_free(reader->parquet);
     tide_map_done(&reader->names);
     tide_arena_done(&reader->arena);
     tide_arena_done(&reader->row_arena);
-    tide_buf_done(&reader->text);
     free(reader);
 }
 
@@ -104,33 +117,43 @@ tide_str tide_change_reader_json(const struct tide_change_reader *reader)
     return tide_change_pair(tide_parquet_reader_metadata(reader->parquet), TIDE_CHANGE_PAIR_SCHEMA);
 }
 
+void tide_change_reader_want_heads(struct tide_change_reader *reader)
+{
+    TIDE_ASSERT(reader->next_group == 0);
+    reader->is_of_heads = true;
+}
+
+bool tide_change_reader_is_sound(const struct tide_change_reader *reader)
+{
+    return reader->is_sound && reader->block.is_sound;
+}
+
 static bool is_null(const struct tide_change_reader *reader, size_t column)
 {
-    const uint8_t *nulls = reader->values[column].is_null;
-    return nulls != NULL && nulls[reader->row] != 0;
+    return tide_change_group_is_null(&reader->group, reader->row, column);
 }
 
 static tide_str bytes_at(const struct tide_change_reader *reader, size_t column)
 {
-    return reader->values[column].bytes[reader->row];
+    return tide_change_group_bytes(&reader->group, reader->row, column);
 }
 
 /* 0 where it is null, as in all columns of numbers that are not always there. */
 static uint64_t u64_at(const struct tide_change_reader *reader, enum tide_change_meta column)
 {
-    return is_null(reader, column) ? 0 : (uint64_t)reader->values[column].i64[reader->row];
+    return is_null(reader, column) ? 0 : (uint64_t)reader->group.values[column].i64[reader->row];
 }
 
 static uint32_t u32_at(const struct tide_change_reader *reader, enum tide_change_meta column)
 {
-    return is_null(reader, column) ? 0 : (uint32_t)reader->values[column].i32[reader->row];
+    return is_null(reader, column) ? 0 : (uint32_t)reader->group.values[column].i32[reader->row];
 }
 
 /* A list's slots; false where it is null. */
 static bool list_at(const struct tide_change_reader *reader, enum tide_change_meta column,
                     size_t *ret_start, size_t *ret_count)
 {
-    const struct tide_parquet_values *values = &reader->values[column];
+    const struct tide_parquet_values *values = &reader->group.values[column];
     if (values->is_list_null != NULL && values->is_list_null[reader->row] != 0) {
         return false;
     }
@@ -139,18 +162,29 @@ static bool list_at(const struct tide_change_reader *reader, enum tide_change_me
     return true;
 }
 
-static tide_status read_place(const struct tide_change_reader *reader,
-                              enum tide_change_meta position, enum tide_change_meta index,
-                              struct tide_place *place, struct tide_error *err)
+/* Whether it is the same piece of memory, not just the same text. */
+static bool is_same(tide_str a, tide_str b)
 {
+    return a.ptr == b.ptr && a.len == b.len;
+}
+
+static tide_status read_place(struct tide_change_reader *reader, enum tide_change_meta position,
+                              enum tide_change_meta index, struct tide_place *place,
+                              struct tide_error *err)
+{
+    struct newest *newest = &reader->newest;
     if (is_null(reader, position)) {
         return TIDE_OK;
     }
-    tide_status status = tide_change_position_parse(bytes_at(reader, position),
-                                                    reader->position_kind, &place->position, err);
-    if (status != TIDE_OK) {
-        return fail_row(reader, position, "is no position", err);
+    tide_str text = bytes_at(reader, position);
+    if (newest->position_text.ptr == NULL || !is_same(text, newest->position_text)) {
+        if (tide_change_position_parse(text, reader->position_kind, &newest->position, err) !=
+            TIDE_OK) {
+            return fail_row(reader, position, "is no position", err);
+        }
+        newest->position_text = text;
     }
+    place->position = newest->position;
     place->known = true;
     place->index = is_null(reader, index) ? TIDE_INDEX_AFTER_ALL : u64_at(reader, index);
     return TIDE_OK;
@@ -178,7 +212,7 @@ static tide_status read_snapshot(struct tide_change_reader *reader, struct tide_
     if (has_starts) {
         uint64_t *starts = tide_arena_alloc(&reader->row_arena, count, sizeof(*starts));
         for (size_t i = 0; i < count; i++) {
-            starts[i] = (uint64_t)reader->values[TIDE_META_STARTS].i64[start + i];
+            starts[i] = (uint64_t)reader->group.values[TIDE_META_STARTS].i64[start + i];
         }
         row->starts = starts;
     }
@@ -198,101 +232,13 @@ static tide_status read_labels(struct tide_change_reader *reader, enum tide_chan
     }
     struct tide_value *values = tide_arena_alloc(&reader->row_arena, count, sizeof(*values));
     for (size_t i = 0; i < count; i++) {
-        tide_str label = reader->values[column].bytes[start + i];
+        tide_str label = reader->group.values[column].bytes[start + i];
         if (!tide_change_label_parse(label, &reader->row_arena, &values[i])) {
             return fail_row(reader, column, "has no value after its kind", err);
         }
     }
+    reader->is_sound = false;
     *ret_values = values;
-    return TIDE_OK;
-}
-
-static struct tide_change_scalar scalar_at(const struct tide_change_reader *reader, size_t at)
-{
-    const struct tide_parquet_values *values = &reader->values[at];
-    struct tide_change_scalar scalar = {0};
-    switch (values->storage) {
-    case TIDE_PARQUET_AS_BOOL:
-        scalar.flag = values->bools[reader->row] != 0;
-        break;
-    case TIDE_PARQUET_AS_I32:
-        scalar.i32 = values->i32[reader->row];
-        break;
-    case TIDE_PARQUET_AS_I64:
-        scalar.i64 = values->i64[reader->row];
-        break;
-    case TIDE_PARQUET_AS_DOUBLE:
-        scalar.real = values->doubles[reader->row];
-        break;
-    case TIDE_PARQUET_AS_I128:
-        scalar.i128 = values->i128[reader->row];
-        break;
-    case TIDE_PARQUET_AS_BYTES:
-        if (reader->plan.parquet[at].type == TIDE_PARQUET_UUID) {
-            memcpy(scalar.uuid, bytes_at(reader, at).ptr, sizeof(scalar.uuid));
-        } else {
-            scalar.bytes = bytes_at(reader, at);
-        }
-        break;
-    case TIDE_PARQUET_AS_FLOAT:
-    default:
-        TIDE_ASSERT(values->storage == TIDE_PARQUET_AS_BOOL);
-    }
-    return scalar;
-}
-
-static tide_status read_typed(struct tide_change_reader *reader, size_t i, struct tide_value *value,
-                              struct tide_error *err)
-{
-    size_t at = tide_change_plan_main(i);
-    const struct tide_change_column *column = &reader->plan.columns[i];
-    struct tide_change_scalar scalar = scalar_at(reader, at);
-    tide_buf_reset(&reader->text);
-    if (!tide_change_scalar_append(column, &scalar, &reader->text, &value->kind)) {
-        return fail_row(reader, at, "has a value that no row has", err);
-    }
-    bool is_borrowed = column->form == TIDE_FORM_JSON || column->form == TIDE_FORM_BINARY;
-    tide_str text = is_borrowed ? scalar.bytes
-                                : tide_arena_str(&reader->row_arena, tide_buf_str(&reader->text));
-    value->ptr = text.ptr;
-    value->len = (uint32_t)text.len;
-    return TIDE_OK;
-}
-
-static tide_status read_string(struct tide_change_reader *reader, size_t i,
-                               struct tide_value *value, struct tide_error *err)
-{
-    size_t at = tide_change_plan_main(i);
-    size_t beside = tide_change_plan_beside(i);
-    tide_str text = is_null(reader, at) ? (tide_str){0} : bytes_at(reader, at);
-    if (is_null(reader, beside)) {
-        *value = (struct tide_value){
-            .ptr = text.ptr, .len = (uint32_t)text.len, .kind = reader->plan.columns[i].natural};
-        return TIDE_OK;
-    }
-    if (!tide_change_label_join(bytes_at(reader, beside), text, &reader->row_arena, value)) {
-        return fail_row(reader, beside, "is no kind of value", err);
-    }
-    return TIDE_OK;
-}
-
-static tide_status read_value(struct tide_change_reader *reader, size_t i,
-                              struct tide_value *ret_value, struct tide_error *err)
-{
-    const struct tide_change_column *column = &reader->plan.columns[i];
-    bool has_main = !is_null(reader, tide_change_plan_main(i));
-    size_t beside = tide_change_plan_beside(i);
-    struct tide_value value = {.kind = column->is_hidden ? TIDE_VALUE_ABSENT : TIDE_VALUE_NULL};
-    if (has_main || !is_null(reader, beside)) {
-        if (column->form == TIDE_FORM_STRING) {
-            TIDE_TRY(read_string(reader, i, &value, err));
-        } else if (has_main) {
-            TIDE_TRY(read_typed(reader, i, &value, err));
-        } else if (!tide_change_label_parse(bytes_at(reader, beside), &reader->row_arena, &value)) {
-            return fail_row(reader, beside, "has no value after its kind", err);
-        }
-    }
-    *ret_value = value;
     return TIDE_OK;
 }
 
@@ -305,7 +251,7 @@ static tide_status read_unchanged(struct tide_change_reader *reader, struct tide
         return TIDE_OK;
     }
     for (size_t i = start; i < start + count; i++) {
-        tide_str name = reader->values[TIDE_META_UNCHANGED].bytes[i];
+        tide_str name = reader->group.values[TIDE_META_UNCHANGED].bytes[i];
         const union tide_map_value *column = tide_map_get(&reader->names, name);
         if (column == NULL) {
             return fail_row(reader, TIDE_META_UNCHANGED, "names no column of the table", err);
@@ -315,16 +261,14 @@ static tide_status read_unchanged(struct tide_change_reader *reader, struct tide
     return TIDE_OK;
 }
 
-static tide_status read_values(struct tide_change_reader *reader, struct tide_change_row *row,
+/* The row's values in the block. */
+static tide_status find_values(struct tide_change_reader *reader, struct tide_value **ret_values,
                                struct tide_error *err)
 {
-    size_t count = reader->schema.column_count;
-    struct tide_value *values = tide_arena_alloc(&reader->row_arena, count, sizeof(*values));
-    for (size_t i = 0; i < count; i++) {
-        TIDE_TRY(read_value(reader, i, &values[i], err));
+    if (reader->row < reader->block.start || reader->row >= reader->block.end) {
+        TIDE_TRY(tide_change_block_read(&reader->block, &reader->group, reader->row, err));
     }
-    TIDE_TRY(read_unchanged(reader, values, err));
-    row->values = values;
+    *ret_values = tide_change_block_row(&reader->block, reader->row);
     return TIDE_OK;
 }
 
@@ -334,16 +278,14 @@ static tide_status read_key(struct tide_change_reader *reader, struct tide_chang
 {
     const struct tide_change_schema *schema = &reader->schema;
     struct tide_value *key = tide_arena_alloc(&reader->row_arena, schema->key_count, sizeof(*key));
+    struct tide_value *values = NULL;
     bool is_there = row->values != NULL;
+    TIDE_TRY(find_values(reader, &values, err));
     for (size_t i = 0; i < schema->key_count; i++) {
         size_t column = schema->key_columns[i];
-        if (row->values != NULL) {
-            key[i] = row->values[column];
-            continue;
-        }
         is_there = is_there || !is_null(reader, tide_change_plan_main(column)) ||
                    !is_null(reader, tide_change_plan_beside(column));
-        TIDE_TRY(read_value(reader, column, &key[i], err));
+        key[i] = values[column];
     }
     row->key = is_there ? key : NULL;
     return TIDE_OK;
@@ -355,7 +297,10 @@ static tide_status read_table(struct tide_change_reader *reader, struct tide_cha
     bool is_change = row->kind == TIDE_ROW_CHANGE;
     bool is_upsert = is_change && (row->op == TIDE_OP_INSERT || row->op == TIDE_OP_UPDATE);
     if (row->kind == TIDE_ROW_SNAPSHOT || (is_upsert && row->bytes == 0)) {
-        TIDE_TRY(read_values(reader, row, err));
+        struct tide_value *values = NULL;
+        TIDE_TRY(find_values(reader, &values, err));
+        TIDE_TRY(read_unchanged(reader, values, err));
+        row->values = values;
     }
     TIDE_TRY(read_labels(reader, TIDE_META_KEY, &row->key, err));
     bool has_key = (is_change && row->op != TIDE_OP_TRUNCATE) || row->kind == TIDE_ROW_STUB;
@@ -365,52 +310,128 @@ static tide_status read_table(struct tide_change_reader *reader, struct tide_cha
     return read_labels(reader, TIDE_META_MOVED_FROM, &row->moved_from, err);
 }
 
-static tide_status read_row(struct tide_change_reader *reader, struct tide_change_row *row,
-                            struct tide_error *err)
+static tide_status read_op(struct tide_change_reader *reader, struct tide_change_row *row,
+                           struct tide_error *err)
 {
-    if (!tide_change_op_parse(bytes_at(reader, TIDE_META_OP), &row->kind, &row->op)) {
-        return fail_row(reader, TIDE_META_OP, "is no known word", err);
+    struct newest *newest = &reader->newest;
+    tide_str name = bytes_at(reader, TIDE_META_OP);
+    if (newest->op_name.ptr == NULL || !is_same(name, newest->op_name)) {
+        if (!tide_change_op_parse(name, &newest->kind, &newest->op)) {
+            return fail_row(reader, TIDE_META_OP, "is no known word", err);
+        }
+        newest->op_name = name;
     }
+    row->kind = newest->kind;
+    row->op = newest->op;
+    return TIDE_OK;
+}
+
+static tide_status read_head(struct tide_change_reader *reader, struct tide_change_row *row,
+                             struct tide_error *err)
+{
+    TIDE_TRY(read_op(reader, row, err));
     row->commit_us = (int64_t)u64_at(reader, TIDE_META_COMMIT_TIME);
-    row->tx = is_null(reader, TIDE_META_TX) ? (tide_str){0} : bytes_at(reader, TIDE_META_TX);
     row->incarnation = u32_at(reader, TIDE_META_INCARNATION);
     row->bytes = u64_at(reader, TIDE_META_BYTES);
     TIDE_TRY(read_place(reader, TIDE_META_POSITION, TIDE_META_INDEX, &row->place, err));
+    return read_snapshot(reader, row, err);
+}
+
+static tide_status read_rest(struct tide_change_reader *reader, struct tide_change_row *row,
+                             struct tide_error *err)
+{
+    row->tx = is_null(reader, TIDE_META_TX) ? (tide_str){0} : bytes_at(reader, TIDE_META_TX);
     TIDE_TRY(read_place(reader, TIDE_META_PREV_POSITION, TIDE_META_PREV_INDEX, &row->prev, err));
-    TIDE_TRY(read_snapshot(reader, row, err));
     TIDE_TRY(read_table(reader, row, err));
     const char *mistake = tide_change_row_mistake(row, reader->schema.key_count);
     return mistake == NULL ? TIDE_OK : fail_row(reader, TIDE_META_OP, mistake, err);
+}
+
+static bool is_of_head(size_t column)
+{
+    switch (column) {
+    case TIDE_META_TIME:
+    case TIDE_META_OP:
+    case TIDE_META_COMMIT_TIME:
+    case TIDE_META_POSITION:
+    case TIDE_META_INDEX:
+    case TIDE_META_INCARNATION:
+    case TIDE_META_SNAPSHOT_ID:
+    case TIDE_META_SEQ:
+    case TIDE_META_ATTEMPT:
+    case TIDE_META_STARTS:
+    case TIDE_META_BYTES:
+        return true;
+    default:
+        return false;
+    }
+}
+
+/* The group's columns that heads need, or the others. */
+static tide_status read_columns(struct tide_change_reader *reader, bool is_head,
+                                struct tide_error *err)
+{
+    for (size_t i = 0; i < reader->plan.parquet_count; i++) {
+        if (is_of_head(i) == is_head) {
+            TIDE_TRY(tide_parquet_reader_read(reader->parquet, reader->group.number, i,
+                                              &reader->group.values[i], err));
+        }
+    }
+    return TIDE_OK;
+}
+
+static tide_status need_all(struct tide_change_reader *reader, struct tide_error *err)
+{
+    if (!reader->has_all) {
+        TIDE_TRY(read_columns(reader, false, err));
+        reader->has_all = true;
+    }
+    return TIDE_OK;
+}
+
+/* A stub's key is told with its head: whether it is known says what its snapshot is worth. */
+static tide_status read_row(struct tide_change_reader *reader, struct tide_change_row *row,
+                            struct tide_error *err)
+{
+    TIDE_TRY(read_head(reader, row, err));
+    if (reader->is_of_heads && row->kind != TIDE_ROW_STUB) {
+        const char *mistake = tide_change_row_head_mistake(row);
+        return mistake == NULL ? TIDE_OK : fail_row(reader, TIDE_META_OP, mistake, err);
+    }
+    TIDE_TRY(need_all(reader, err));
+    return read_rest(reader, row, err);
 }
 
 /* The next row group that has rows. */
 static tide_status next_group(struct tide_change_reader *reader, struct tide_error *err)
 {
     const struct tide_parquet_metadata *metadata = tide_parquet_reader_metadata(reader->parquet);
-    reader->row = reader->row_count = 0;
-    while (reader->row_count == 0) {
+    reader->row = reader->group.row_count = 0;
+    reader->block.start = reader->block.end = 0;
+    reader->has_all = false;
+    reader->newest = (struct newest){0};
+    while (reader->group.row_count == 0) {
         if (reader->next_group == metadata->group_count) {
             return TIDE_END;
         }
-        size_t group = reader->next_group++;
-        for (size_t i = 0; i < reader->plan.parquet_count; i++) {
-            TIDE_TRY(tide_parquet_reader_read(reader->parquet, group, i, &reader->values[i], err));
-        }
-        reader->row_count = reader->values[0].row_count;
+        reader->group.number = reader->next_group++;
+        TIDE_TRY(read_columns(reader, true, err));
+        reader->group.row_count = reader->group.values[TIDE_META_TIME].row_count;
     }
-    return TIDE_OK;
+    return reader->is_of_heads ? TIDE_OK : need_all(reader, err);
 }
 
 tide_status tide_change_reader_next(struct tide_change_reader *reader, int64_t *ret_time,
                                     struct tide_change_row *ret_row, struct tide_error *err)
 {
     struct tide_change_row row = {0};
-    if (reader->row == reader->row_count) {
+    if (reader->row == reader->group.row_count) {
         TIDE_TRY(next_group(reader, err));
     }
     tide_arena_reset(&reader->row_arena);
+    reader->is_sound = true;
     TIDE_TRY(read_row(reader, &row, err));
-    *ret_time = reader->values[TIDE_META_TIME].i64[reader->row];
+    *ret_time = reader->group.values[TIDE_META_TIME].i64[reader->row];
     *ret_row = row;
     reader->row++;
     return TIDE_OK;

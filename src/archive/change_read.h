@@ -25,6 +25,16 @@ const struct tide_change_schema *tide_change_reader_schema(const struct tide_cha
 /** The same as the file has it, the JSON of change_schema.h. */
 tide_str tide_change_reader_json(const struct tide_change_reader *reader);
 
+/**
+ * Before the first row: they come without `tx`, `prev`, `moved_from` and values, and without their
+ * keys unless they are stubs; the table's columns are not read then. What is left out is zero.
+ */
+void tide_change_reader_want_heads(struct tide_change_reader *reader);
+
+/** Whether the newest row's values are of their kinds by the way they were made; else that is to be
+ * checked. */
+bool tide_change_reader_is_sound(const struct tide_change_reader *reader);
+
 /** The next row, valid until the next call. TIDE_END after the last, TIDE_CORRUPT. */
 tide_status tide_change_reader_next(struct tide_change_reader *reader, int64_t *ret_time,
                                     struct tide_change_row *ret_row, struct tide_error *err);

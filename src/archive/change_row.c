@@ -19,21 +19,18 @@ enum {
     HAS_INCARNATION = 128,
 };
 
-static bool is_printable(const char *text)
+static bool is_printable(const char text[TIDE_UUID_LEN + 1])
 {
-    size_t len = 0;
-    while (text[len] > ' ' && text[len] < 0x7f) {
-        len++;
+    bool is_other = text[TIDE_UUID_LEN] != '\0';
+    for (size_t i = 0; i < TIDE_UUID_LEN; i++) {
+        is_other |= text[i] <= ' ' || text[i] >= 0x7f;
     }
-    return len == TIDE_UUID_LEN && text[len] == '\0';
+    return !is_other;
 }
 
 static const char *mistake_of_change(const struct tide_change_row *row, size_t key_count)
 {
     bool is_delete = row->op == TIDE_OP_DELETE;
-    if (row->snapshot_id[0] != '\0' || row->attempt != 0 || row->seq != 0) {
-        return "a change is of no snapshot";
-    }
     if (row->op == TIDE_OP_TRUNCATE) {
         bool is_bare = row->key == NULL && row->moved_from == NULL && row->values == NULL;
         return is_bare && row->bytes == 0 ? NULL : "a truncate has neither key nor values";
@@ -52,9 +49,6 @@ static const char *mistake_of_change(const struct tide_change_row *row, size_t k
 static const char *mistake_of_snapshot(const struct tide_change_row *row, size_t key_count)
 {
     bool is_stub = row->kind == TIDE_ROW_STUB;
-    if (!is_printable(row->snapshot_id)) {
-        return "a snapshot's id is 36 printable characters";
-    }
     if (row->prev.known || row->tx.len > 0 || row->moved_from != NULL || row->op != 0) {
         return "only a change has these parts";
     }
@@ -64,14 +58,30 @@ static const char *mistake_of_snapshot(const struct tide_change_row *row, size_t
     if ((row->bytes > 0) != is_stub || (row->key != NULL && (!is_stub || key_count == 0))) {
         return "a stub has a size, and maybe a key; others have neither";
     }
+    return NULL;
+}
+
+const char *tide_change_row_head_mistake(const struct tide_change_row *row)
+{
+    bool has_place = row->kind <= TIDE_ROW_STUB;
+    if (has_place && !row->place.known) {
+        return "a change or row has a place";
+    }
+    if (row->kind == TIDE_ROW_CHANGE) {
+        bool is_bare = row->snapshot_id[0] == '\0' && row->attempt == 0 && row->seq == 0;
+        return is_bare ? NULL : "a change is of no snapshot";
+    }
+    if (!is_printable(row->snapshot_id)) {
+        return "a snapshot's id is 36 printable characters";
+    }
     return row->attempt > TIDE_ATTEMPTS_MAX ? "so many attempts cannot be" : NULL;
 }
 
 const char *tide_change_row_mistake(const struct tide_change_row *row, size_t key_count)
 {
-    bool has_place = row->kind <= TIDE_ROW_STUB;
-    if (has_place && !row->place.known) {
-        return "a change or row has a place";
+    const char *mistake = tide_change_row_head_mistake(row);
+    if (mistake != NULL) {
+        return mistake;
     }
     if (!tide_str_is_utf8(row->tx)) {
         return "a transaction's name is UTF-8";

@@ -69,6 +69,9 @@ static inline bool tide_change_row_has_starts(enum tide_change_row_kind kind)
  */
 const char *tide_change_row_mistake(const struct tide_change_row *row, size_t key_count);
 
+/** The same of what a row says before its values: kind, place, snapshot, seq and attempt. */
+const char *tide_change_row_head_mistake(const struct tide_change_row *row);
+
 /** Appends the bytes. Rows of a table of so many columns, so many of them in its key. */
 void tide_change_row_encode(const struct tide_change_row *row, size_t column_count,
                             size_t key_count, struct tide_buf *buf);

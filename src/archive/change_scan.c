@@ -14,6 +14,7 @@
 struct tide_change_scan {
     struct tide_archive *archive;
     struct tide_archive_range range;
+    bool is_of_heads;
     struct tide_archive_scan *parts;
     struct tide_archive_part part;
     bool has_part;
@@ -45,6 +46,12 @@ tide_status tide_change_scan_open(struct tide_archive *archive,
     *ret_scan = scan;
     scan = NULL;
     return TIDE_OK;
+}
+
+void tide_change_scan_want_heads(struct tide_change_scan *scan)
+{
+    TIDE_ASSERT(!scan->has_part);
+    scan->is_of_heads = true;
 }
 
 void tide_change_scan_close(struct tide_change_scan *scan)
@@ -124,6 +131,9 @@ static tide_status open_segment(struct tide_change_scan *scan, struct tide_error
     scan->reader = NULL;
     scan->count = 0;
     TIDE_TRY(tide_change_reader_new(scan->part.segment.bytes, &scan->reader, err));
+    if (scan->is_of_heads) {
+        tide_change_reader_want_heads(scan->reader);
+    }
     return use_columns(scan, tide_change_reader_json(scan->reader), err);
 }
 
@@ -234,6 +244,9 @@ static tide_status check_values(const struct tide_change_scan *scan,
 {
     const struct tide_change_schema *schema = &seen->columns->schema;
     const struct tide_change_row *row = &seen->row;
+    if (!seen->is_live && tide_change_reader_is_sound(scan->reader)) {
+        return TIDE_OK;
+    }
     if (tide_change_values_are_sound(row->values, schema->column_count) &&
         tide_change_values_are_sound(row->key, schema->key_count) &&
         tide_change_values_are_sound(row->moved_from, schema->key_count)) {

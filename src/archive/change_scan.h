@@ -38,6 +38,9 @@ tide_status tide_change_scan_open(struct tide_archive *archive,
                                   const struct tide_archive_range *range,
                                   struct tide_change_scan **ret_scan, struct tide_error *err);
 
+/** Before the first row: sealed ones come as tide_change_reader_want_heads has them, faster. */
+void tide_change_scan_want_heads(struct tide_change_scan *scan);
+
 /**
  * The next row, by rising time. TIDE_END after the last.
  * Errors: TIDE_CORRUPT, naming the segment or row: it is not what the catalogue says, or its

@@ -59,6 +59,7 @@ tide_status tide_change_series_look(struct tide_archive *archive,
     struct tide_change_seen seen;
     tide_status status = TIDE_OK;
     TIDE_TRY(open_scan(archive, series, INT64_MIN, &scan, err));
+    tide_change_scan_want_heads(scan);
     while ((status = tide_change_scan_next(scan, &seen, err)) == TIDE_OK) {
         if (history == NULL) {
             history = tide_change_history_new(seen.columns->position_kind);

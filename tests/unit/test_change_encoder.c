@@ -1,9 +1,12 @@
 #include "cmocka_prelude.h"
 
 #include "archive/change_encoder.h"
+#include "archive/change_read.h"
+#include "archive/change_segment.h"
 #include "base/alloc.h"
 #include "change_maker.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 
 #define ROWS_MAX 1500
@@ -114,6 +117,220 @@ static void segment_of_random_rows_gives_the_same_bytes(void **state)
         assert_int_equal(draft.rows, rows->count);
         expect_rows(&draft, rows, 0, rows->count);
     }
+}
+
+static struct tide_change_row group_row(size_t i, size_t group_rows, struct tide_value *value,
+                                        char text[32])
+{
+    bool is_first = i < group_rows;
+    int len = snprintf(text, 32, "%zu", i);
+    *value = (struct tide_value){text, (uint32_t)len, TIDE_VALUE_INTEGER};
+    return (struct tide_change_row){
+        .kind = TIDE_ROW_CHANGE,
+        .op = is_first ? TIDE_OP_UPDATE : TIDE_OP_DELETE,
+        .place = {{0, is_first ? 1111111 : 2222222}, i, true},
+        .key = value,
+        .values = is_first ? value : NULL,
+    };
+}
+
+/* What is remembered of one row group does not hold for the next. */
+static void segment_of_two_row_groups_gives_the_same_rows(void **state)
+{
+    (void)state;
+
+    enum {
+        GROUP_ROWS = 128 * 1024,
+        ROWS = GROUP_ROWS + 1000
+    };
+
+    static const uint32_t key[] = {0};
+    const struct tide_column column = {TIDE_STR("id"), TIDE_STR("INTEGER"), false};
+    const struct tide_change_schema schema = {
+        TIDE_STR("shop.t"), TIDE_STR(""), TIDE_STR("t"), TIDE_STR("integer"), &column, 1, key, 1};
+    struct tide_change_segment *segment TIDE_CLEANUP(tide_change_segment_free_ptr) = NULL;
+    struct tide_change_reader *reader TIDE_CLEANUP(tide_change_reader_free_ptr) = NULL;
+    struct tide_buf json TIDE_CLEANUP(tide_buf_done) = {0};
+    struct tide_buf file TIDE_CLEANUP(tide_buf_done) = {0};
+    struct tide_error err = {0};
+    struct tide_change_row row;
+    struct tide_value value;
+    char text[32];
+    int64_t ts = 0;
+    change_maker_json(&schema, &json);
+    assert_int_equal(
+        tide_change_segment_new(TIDE_STR("shop.t"), tide_buf_str(&json), &segment, &err), TIDE_OK);
+    for (size_t i = 0; i < ROWS; i++) {
+        row = group_row(i, GROUP_ROWS, &value, text);
+        assert_int_equal(tide_change_segment_add(segment, (int64_t)i, &row, &err), TIDE_OK);
+    }
+    assert_int_equal(tide_change_segment_finish(segment, &file, &err), TIDE_OK);
+    assert_int_equal(tide_change_reader_new(tide_buf_str(&file), &reader, &err), TIDE_OK);
+    for (size_t i = 0; i < ROWS; i++) {
+        struct tide_change_row want = group_row(i, GROUP_ROWS, &value, text);
+        assert_int_equal(tide_change_reader_next(reader, &ts, &row, &err), TIDE_OK);
+        assert_true(row.op == want.op && tide_place_compare(row.place, want.place) == 0);
+        assert_true(tide_value_equal(row.key[0], value));
+    }
+    assert_int_equal(tide_change_reader_next(reader, &ts, &row, &err), TIDE_END);
+}
+
+/* Rows so long that a row group has fewer of them than are read at a time. */
+static void segment_of_long_rows_gives_the_same_rows(void **state)
+{
+    (void)state;
+
+    enum {
+        ROWS = 70,
+        LEN = 1024 * 1024
+    };
+    const struct tide_column column = {TIDE_STR("t"), TIDE_STR("TEXT"), false};
+    const struct tide_change_schema schema = {
+        TIDE_STR("shop.t"), TIDE_STR(""), TIDE_STR("t"), TIDE_STR("integer"), &column, 1, NULL, 0};
+    struct tide_change_segment *segment TIDE_CLEANUP(tide_change_segment_free_ptr) = NULL;
+    struct tide_change_reader *reader TIDE_CLEANUP(tide_change_reader_free_ptr) = NULL;
+    struct tide_buf json TIDE_CLEANUP(tide_buf_done) = {0};
+    struct tide_buf file TIDE_CLEANUP(tide_buf_done) = {0};
+    struct tide_error err = {0};
+    char *text = tide_alloc(1, LEN);
+    struct tide_value value = {text, LEN, TIDE_VALUE_TEXT};
+    struct tide_change_row row = {.place = {.known = true}, .values = &value};
+    int64_t ts = 0;
+    memset(text, 'x', LEN);
+    change_maker_json(&schema, &json);
+    assert_int_equal(
+        tide_change_segment_new(TIDE_STR("shop.t"), tide_buf_str(&json), &segment, &err), TIDE_OK);
+    for (size_t i = 0; i < ROWS; i++) {
+        text[0] = (char)('0' + i);
+        assert_int_equal(tide_change_segment_add(segment, (int64_t)i, &row, &err), TIDE_OK);
+    }
+    assert_int_equal(tide_change_segment_finish(segment, &file, &err), TIDE_OK);
+    assert_int_equal(tide_change_reader_new(tide_buf_str(&file), &reader, &err), TIDE_OK);
+    for (size_t i = 0; i < ROWS; i++) {
+        assert_int_equal(tide_change_reader_next(reader, &ts, &row, &err), TIDE_OK);
+        text[0] = (char)('0' + i);
+        assert_true(tide_value_equal(row.values[0], value));
+    }
+    free(text);
+}
+
+/* What a head says of a row, and a stub's key. */
+static void expect_head(const struct tide_change_row *head, const struct tide_change_row *row,
+                        size_t key_count)
+{
+    bool is_stub = row->kind == TIDE_ROW_STUB;
+    assert_true(head->kind == row->kind && head->op == row->op && head->seq == row->seq &&
+                head->attempt == row->attempt && head->incarnation == row->incarnation &&
+                head->commit_us == row->commit_us && head->bytes == row->bytes);
+    assert_true(tide_place_compare(head->place, row->place) == 0 &&
+                head->place.known == row->place.known);
+    assert_string_equal(head->snapshot_id, row->snapshot_id);
+    assert_true((head->starts != NULL) == (row->starts != NULL));
+    assert_memory_equal(head->starts == NULL ? "" : (const void *)head->starts,
+                        row->starts == NULL ? "" : (const void *)row->starts,
+                        row->starts == NULL ? 0 : row->attempt * sizeof(*row->starts));
+    assert_true((head->key != NULL) == (is_stub && row->key != NULL));
+    for (size_t i = 0; head->key != NULL && i < key_count; i++) {
+        assert_true(tide_value_equal(head->key[i], row->key[i]));
+    }
+    assert_null(head->values);
+}
+
+static void heads_say_what_the_rows_do(void **state)
+{
+    (void)state;
+    for (uint64_t seed = 2000; seed < 2100; seed++) {
+        struct change_maker maker TIDE_CLEANUP(change_maker_done) = {.state = seed};
+        struct tide_archive_draft draft TIDE_CLEANUP(tide_archive_draft_done) = {0};
+        struct tide_change_reader *all TIDE_CLEANUP(tide_change_reader_free_ptr) = NULL;
+        struct tide_change_reader *heads TIDE_CLEANUP(tide_change_reader_free_ptr) = NULL;
+        struct tide_error err = {0};
+        struct rows *rows TIDE_CLEANUP(rows_free) = make_rows(&maker, 300);
+        encode(rows, 0, rows->count, &draft);
+        tide_str bytes = tide_buf_str(&draft.bytes);
+        assert_int_equal(tide_change_reader_new(bytes, &all, &err), TIDE_OK);
+        assert_int_equal(tide_change_reader_new(bytes, &heads, &err), TIDE_OK);
+        tide_change_reader_want_heads(heads);
+        for (size_t i = 0; i <= rows->count; i++) {
+            struct tide_change_row row;
+            struct tide_change_row head;
+            int64_t ts = 0;
+            int64_t head_ts = 0;
+            tide_status want = i == rows->count ? TIDE_END : TIDE_OK;
+            assert_int_equal(tide_change_reader_next(all, &ts, &row, &err), want);
+            assert_int_equal(tide_change_reader_next(heads, &head_ts, &head, &err), want);
+            if (want == TIDE_OK) {
+                assert_true(ts == head_ts);
+                expect_head(&head, &row, tide_change_reader_schema(all)->key_count);
+            }
+        }
+    }
+}
+
+enum {
+    WIDE_COLUMNS = 1000,
+    WIDE_ROWS = 150
+};
+
+/* Values that suit their columns, some NULL: nothing is beside them. */
+static void make_wide_row(struct change_maker *maker, struct tide_value *values,
+                          char texts[WIDE_COLUMNS][32])
+{
+    for (size_t i = 0; i < WIDE_COLUMNS; i++) {
+        int64_t number = (int64_t)(change_maker_below(maker, UINT64_MAX) >> (i % 64)) *
+                         (change_maker_below(maker, 2) == 0 ? 1 : -1);
+        int len = snprintf(texts[i], sizeof(texts[i]), "%lld", (long long)number);
+        values[i] = (struct tide_value){texts[i], (uint32_t)len,
+                                        i % 2 == 0 ? TIDE_VALUE_INTEGER : TIDE_VALUE_TEXT};
+        if (i > 1 && (i % 7 == 0 || change_maker_below(maker, 20) == 0)) {
+            values[i] = (struct tide_value){.kind = TIDE_VALUE_NULL};
+        }
+    }
+}
+
+/* So many columns that values are read for a part of the rows at a time. */
+static void segment_of_a_wide_table_gives_the_same_bytes(void **state)
+{
+    (void)state;
+    static const uint32_t key[] = {0};
+    static char texts[WIDE_COLUMNS][32];
+    static char names[WIDE_COLUMNS][16];
+    struct change_maker maker TIDE_CLEANUP(change_maker_done) = {.state = 7};
+    struct tide_archive_draft draft TIDE_CLEANUP(tide_archive_draft_done) = {0};
+    struct rows *rows TIDE_CLEANUP(rows_free) = tide_alloc(1, sizeof(*rows));
+    struct tide_column columns[WIDE_COLUMNS];
+    struct tide_value values[WIDE_COLUMNS];
+    size_t starts[WIDE_ROWS + 1] = {0};
+    for (size_t i = 0; i < WIDE_COLUMNS; i++) {
+        (void)snprintf(names[i], sizeof(names[i]), "c%zu", i);
+        columns[i] = (struct tide_column){
+            tide_str_from(names[i]), i % 2 == 0 ? TIDE_STR("INTEGER") : TIDE_STR("TEXT"), false};
+    }
+    const struct tide_change_schema schema = {TIDE_STR("shop.t"),
+                                              TIDE_STR(""),
+                                              TIDE_STR("t"),
+                                              TIDE_STR("integer"),
+                                              columns,
+                                              WIDE_COLUMNS,
+                                              key,
+                                              1};
+    change_maker_json(&schema, &rows->json);
+    for (rows->count = 0; rows->count < WIDE_ROWS; rows->count++) {
+        const struct tide_change_row row = {.kind = TIDE_ROW_SNAPSHOT,
+                                            .place = {.known = true},
+                                            .snapshot_id = "0196f1c2-0000-7000-8000-000000000000",
+                                            .seq = rows->count,
+                                            .values = values};
+        make_wide_row(&maker, values, texts);
+        tide_change_row_encode(&row, WIDE_COLUMNS, 1, &rows->bytes);
+        starts[rows->count + 1] = rows->bytes.len;
+        rows->items[rows->count].ts = (int64_t)rows->count;
+    }
+    for (size_t i = 0; i < rows->count; i++) {
+        rows->items[i].bytes = tide_str_of(rows->bytes.ptr + starts[i], starts[i + 1] - starts[i]);
+    }
+    encode(rows, 0, rows->count, &draft);
+    expect_rows(&draft, rows, 0, rows->count);
 }
 
 static void merge_of_segments_holds_the_rows_of_all(void **state)
@@ -262,6 +479,10 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(segment_of_random_rows_gives_the_same_bytes),
+        cmocka_unit_test(segment_of_a_wide_table_gives_the_same_bytes),
+        cmocka_unit_test(segment_of_two_row_groups_gives_the_same_rows),
+        cmocka_unit_test(segment_of_long_rows_gives_the_same_rows),
+        cmocka_unit_test(heads_say_what_the_rows_do),
         cmocka_unit_test(merge_of_segments_holds_the_rows_of_all),
         cmocka_unit_test(encode_stops_where_the_columns_change),
         cmocka_unit_test(encode_without_columns_is_corrupt),

@@ -128,7 +128,7 @@ static void reset(struct tide_parquet_values *values)
     tide_buf_reset(&values->nulls);
     tide_buf_reset(&values->starts);
     tide_buf_reset(&values->list_nulls);
-    values->row_count = values->slot_count = 0;
+    values->row_count = values->slot_count = values->null_count = 0;
     values->bytes = NULL;
     values->is_null = values->is_list_null = NULL;
     values->list_starts = NULL;
@@ -190,6 +190,7 @@ static void publish(const struct tide_parquet_column_reader *read,
     values->slot_count = values->slots.len / read->size;
     values->bytes = (const tide_str *)(const void *)values->slots.ptr;
     values->row_count = values->slot_count;
+    values->null_count = read->null_count;
     if (read->null_count > 0) {
         values->is_null = (const uint8_t *)values->nulls.ptr;
     }

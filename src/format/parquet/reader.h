@@ -67,6 +67,7 @@ struct tide_parquet_values {
     };
 
     const uint8_t *is_null;      /* one a slot; NULL when no slot is */
+    size_t null_count;           /* slots */
     const uint32_t *list_starts; /* row_count + 1; NULL unless a list */
     const uint8_t *is_list_null; /* one a row; NULL when no list is */
 
