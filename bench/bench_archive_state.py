@@ -2,14 +2,16 @@
 """Measures an archive of a SQLite table of ten columns against DuckDB:
 
     as of:   the table as it was when half of its changes (a tenth of its rows has one) had come, as
-             JSON and as a Parquet file, against what DuckDB takes to do the same from the files of
-             `archive export --changes`
+             JSON, as CSV and as a Parquet file, against what DuckDB takes to do the same from the files of
+             `archive export --changes`, on one thread and on two, as rows come and sorted by their key, as
+             ours are
     size:    a copy without changes, compacted, against DuckDB's zstd Parquet file of the same columns
 
-    bench/bench_archive_state.py [--tidemark build/tidemark] [--rows 1000000] [--runs 3]
+    bench/bench_archive_state.py [--tidemark build/tidemark] [--rows 1000000] [--runs 5]
 
-What counts is user and system time, the least of some runs in turn: of tidemark that of the whole process, of
-DuckDB that of the query alone. Skipped where DuckDB cannot be had from PyPI.
+All write a file. User and system time say most, as the machine has other things to do; of each, and of wall
+time, the least of some runs in turn. Of tidemark it is that of the whole process, of DuckDB that of the query
+alone, once with its process warm. Skipped where DuckDB cannot be had from PyPI.
 """
 
 import argparse
@@ -35,23 +37,24 @@ TOTALS = "count(*), sum(id), sum(quantity), sum(hash(note)), sum(hash(name))"
 
 
 class Least:
-    """The least processor seconds of some runs, and the wall seconds of the same run."""
+    """The least processor seconds of some runs, and the least wall seconds."""
 
     def __init__(self):
-        self.took = []
+        self.processor, self.wall = [], []
 
     def time(self, who, run):
         before, start = resource.getrusage(who), time.monotonic()
         run()
         after = resource.getrusage(who)
-        self.took.append((after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime,
-                          time.monotonic() - start))
+        self.wall.append(time.monotonic() - start)
+        self.processor.append(after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime)
 
     def __str__(self):
-        return f"{min(self.took)[0]:.2f} s ({min(self.took)[1]:.2f} s by wall)"
+        return f"{min(self.processor):.2f} s ({min(self.wall):.2f} s by wall)"
 
     def of(self, other):
-        return min(self.took)[0] / min(other.took)[0]
+        return f"{min(self.processor) / min(other.processor):.2f} of it " \
+               f"({min(self.wall) / min(other.wall):.2f} by wall)"
 
 
 class Bench:
@@ -106,48 +109,68 @@ class Bench:
             follower.wait()
         self.run("archive", "export", "--changes", self.archive, self.changes)
 
-    def cat(self):
-        with open(f"{self.folder}/ours.json", "wb") as out:
-            self.run("archive", "cat", self.archive, "--as-of", self.moment, out=out)
+    def cat(self, form):
+        with open(f"{self.folder}/ours.{form}", "wb") as out:
+            self.run("archive", "cat", self.archive, "--as-of", self.moment, "--format", form, out=out)
 
     def export(self):
         shutil.rmtree(f"{self.folder}/ours", ignore_errors=True)
         self.run("archive", "export", self.archive, f"{self.folder}/ours", "--as-of", self.moment)
 
-    def query(self):
+    def query(self, is_sorted):
         return (f"SELECT {COLUMNS} FROM '{self.changes}/*.parquet' WHERE"
                 " _op IN ('row', 'insert', 'update', 'delete')"
                 f" AND (_commit_time IS NULL OR _commit_time <= TIMESTAMPTZ '{self.moment}')"
                 " QUALIFY row_number() OVER (PARTITION BY id ORDER BY _time DESC) = 1"
-                " AND _op <> 'delete'")
+                " AND _op <> 'delete'" + (" ORDER BY id" if is_sorted else ""))
 
-    def ask(self, duckdb, form):
+    def ask(self, duckdb, form, way):
         out = f"{self.folder}/theirs.{form.split(',')[0]}"
         with duckdb.connect() as db:
-            db.execute(f"COPY ({self.query()}) TO '{out}' (FORMAT {form})")
+            db.execute(f"SET threads = {way.threads}")
+            db.execute(f"COPY ({self.query(way.is_sorted)}) TO '{out}' (FORMAT {form})")
 
     def check(self, duckdb):
-        """All four are the same table, and half of its changes are in it."""
+        """All six are the same table, and half of its changes are in it."""
         found = [duckdb.sql(f"SELECT {TOTALS} FROM {table}").fetchall()[0] for table in (
-            f"'{self.folder}/ours.json'", f"'{self.folder}/ours/*.parquet'",
-            f"'{self.folder}/theirs.json'", f"'{self.folder}/theirs.parquet'")]
+            f"'{self.folder}/ours.ndjson'", f"'{self.folder}/ours.csv'",
+            f"'{self.folder}/ours/*.parquet'", f"'{self.folder}/theirs.json'",
+            f"'{self.folder}/theirs.csv'", f"'{self.folder}/theirs.parquet'")]
         assert len(set(found)) == 1 and found[0][0] == self.rows, found
-        changed = duckdb.sql(f"SELECT count(*) FROM '{self.folder}/ours.json'"
+        changed = duckdb.sql(f"SELECT count(*) FROM '{self.folder}/ours.ndjson'"
                              " WHERE quantity >= 1000").fetchall()[0]
         assert changed == (self.rows // 20,), changed
 
 
-def measure_states(bench, duckdb, runs):
-    cat, export, as_json, as_parquet = (Least() for _ in range(4))
+class Way:
+    """How DuckDB is asked."""
+
+    def __init__(self, name, threads, is_sorted):
+        self.name, self.threads, self.is_sorted = name, threads, is_sorted
+
+
+WAYS = (Way("one thread", 1, False), Way("two threads", 2, False),
+        Way("one thread, sorted", 1, True), Way("two threads, sorted", 2, True))
+
+
+def measure_state(bench, duckdb, runs, ours_name, ours, form):
+    """One form of output: ours, then DuckDB's in each way, in turn."""
+    least, theirs = Least(), {way: Least() for way in WAYS}
     for _ in range(runs):
-        cat.time(resource.RUSAGE_CHILDREN, bench.cat)
-        as_json.time(resource.RUSAGE_SELF, lambda: bench.ask(duckdb, "json"))
-        export.time(resource.RUSAGE_CHILDREN, bench.export)
-        as_parquet.time(resource.RUSAGE_SELF,
-                        lambda: bench.ask(duckdb, "parquet, COMPRESSION zstd"))
+        least.time(resource.RUSAGE_CHILDREN, ours)
+        for way in WAYS:
+            theirs[way].time(resource.RUSAGE_SELF, lambda way=way: bench.ask(duckdb, form, way))
+    print(f"as of, {ours_name}: {least}")
+    for way in WAYS:
+        print(f"    DuckDB, {way.name}: {theirs[way]}; ours {least.of(theirs[way])}")
+
+
+def measure_states(bench, duckdb, runs):
+    measure_state(bench, duckdb, runs, "cat, JSON (goal: at most 2)", lambda: bench.cat("ndjson"),
+                  "json")
+    measure_state(bench, duckdb, runs, "cat, CSV", lambda: bench.cat("csv"), "csv")
+    measure_state(bench, duckdb, runs, "export, Parquet", bench.export, "parquet, COMPRESSION zstd")
     bench.check(duckdb)
-    print(f"as of, JSON     cat {cat}, DuckDB {as_json}: {cat.of(as_json):.2f}, goal at most 2")
-    print(f"as of, Parquet  export {export}, DuckDB {as_parquet}: {export.of(as_parquet):.2f}")
 
 
 def measure_size(bench, duckdb):
@@ -175,7 +198,7 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__.split("\n", maxsplit=1)[0])
     parser.add_argument("--tidemark", default=root / "build" / "tidemark")
     parser.add_argument("--rows", type=int, default=1000000)
-    parser.add_argument("--runs", type=int, default=3)
+    parser.add_argument("--runs", type=int, default=5)
     options = parser.parse_args()
     problem = oracles.install()
     if problem is not None:

@@ -1,9 +1,10 @@
 #include "archive/change_fold.h"
 
+#include "archive/change_order.h"
 #include "archive/change_state.h"
 #include "base/alloc.h"
 #include "base/attr.h"
-#include "base/map.h"
+#include "base/buf.h"
 
 #include <stdlib.h>
 
@@ -16,7 +17,7 @@ struct tide_change_fold {
     size_t next_version; /* of the rows that are given */
     size_t version;      /* of the newest row that counted */
     bool has_version;
-    struct tide_map keys; /* struct tide_change_held */
+    struct tide_change_rows rows;
     struct tide_change_place truncated;
     struct tide_change_place newest; /* change that came */
     bool has_ended;
@@ -25,8 +26,10 @@ struct tide_change_fold {
     struct tide_arena bytes_arena; /* of a row that is decoded */
     struct tide_buf key;
     struct tide_buf old_key;
-    struct tide_buf values; /* struct tide_value */
-    struct tide_map_entry **sorted;
+    struct tide_buf values; /* struct tide_value, of one row; likewise */
+    struct tide_buf older;
+    struct tide_buf key_values;
+    uint32_t *sorted; /* numbers of the rows that are the state */
     size_t sorted_count;
     size_t next;
 };
@@ -50,21 +53,18 @@ tide_status tide_change_fold_new(const struct tide_change_history *history,
 
 void tide_change_fold_free(struct tide_change_fold *fold)
 {
-    size_t at = 0;
     if (fold == NULL) {
         return;
     }
-    for (struct tide_map_entry *entry = tide_map_next(&fold->keys, &at); entry != NULL;
-         entry = tide_map_next(&fold->keys, &at)) {
-        free(entry->value.ptr);
-    }
-    tide_map_done(&fold->keys);
+    tide_change_rows_done(&fold->rows);
     tide_arena_done(&fold->arena);
     tide_arena_done(&fold->row_arena);
     tide_arena_done(&fold->bytes_arena);
     tide_buf_done(&fold->key);
     tide_buf_done(&fold->old_key);
     tide_buf_done(&fold->values);
+    tide_buf_done(&fold->older);
+    tide_buf_done(&fold->key_values);
     free(fold->versions);
     free(fold->sorted);
     free(fold);
@@ -84,7 +84,7 @@ int64_t tide_change_fold_start(const struct tide_change_fold *fold)
 tide_status tide_change_fold_set_schema(struct tide_change_fold *fold, tide_str json,
                                         struct tide_error *err)
 {
-    struct tide_change_version version = {.number = (uint32_t)fold->version_count};
+    struct tide_change_version version = {0};
     for (size_t i = 0; i < fold->version_count; i++) {
         if (tide_str_equal(fold->versions[i].json, json)) {
             fold->next_version = i;
@@ -99,6 +99,7 @@ tide_status tide_change_fold_set_schema(struct tide_change_fold *fold, tide_str 
                          "can be read, not a state of it",
                          TIDE_STR_ARG(version.schema.store));
     }
+    tide_change_version_mark_key(&version, &fold->arena);
     fold->versions = tide_realloc(fold->versions, fold->version_count + 1, sizeof(*fold->versions));
     fold->versions[fold->version_count] = version;
     fold->next_version = fold->version_count++;
@@ -151,10 +152,11 @@ static const struct tide_change_schema *schema_of(const struct tide_change_fold 
     return &fold->versions[fold->version].schema;
 }
 
+/* Valid until a row is held. */
 static struct tide_change_held *held_of(const struct tide_change_fold *fold, tide_str key)
 {
-    const union tide_map_value *value = tide_map_get(&fold->keys, key);
-    return value == NULL ? NULL : value->ptr;
+    size_t number = tide_change_rows_find(&fold->rows, key);
+    return number == TIDE_CHANGE_NO_ROW ? NULL : &fold->rows.items[number];
 }
 
 static bool is_live(const struct tide_change_fold *fold, const struct tide_change_held *held)
@@ -184,25 +186,32 @@ static tide_str encode_key(struct tide_buf *buf, const struct tide_value *key, s
 }
 
 /* Puts what is to be held in place of what was. */
-static void hold(struct tide_change_fold *fold, tide_str key, struct tide_change_held *held,
-                 const struct tide_change_row *row)
+static struct tide_change_held *hold(struct tide_change_fold *fold, tide_str key,
+                                     const struct tide_value *values,
+                                     const struct tide_change_row *row)
 {
-    union tide_map_value *value = tide_map_put(&fold->keys, key, NULL);
-    const struct tide_change_held *before = value->ptr;
+    const struct tide_change_version *version = &fold->versions[fold->version];
+    size_t number = tide_change_rows_put(&fold->rows, key, version, values);
+    struct tide_change_held *held = &fold->rows.items[number];
     held->place = place_of(row);
-    held->is_change = row->kind == TIDE_ROW_CHANGE;
-    held->is_seen = !held->is_change || (before != NULL && before->is_seen);
+    held->bytes = 0;
     held->version = (uint32_t)fold->version;
-    free(value->ptr);
-    value->ptr = held;
+    held->is_change = row->kind == TIDE_ROW_CHANGE;
+    held->is_deleted = held->is_stale = false;
+    held->is_seen = held->is_seen || !held->is_change;
+    return held;
 }
 
 static void hold_deleted(struct tide_change_fold *fold, tide_str encoded,
-                         const struct tide_value *key, const struct tide_change_row *row)
+                         const struct tide_change_row *row)
 {
-    struct tide_change_held *held = tide_change_held_new(key, schema_of(fold)->key_count, NULL, 0);
-    held->is_deleted = true;
-    hold(fold, encoded, held, row);
+    hold(fold, encoded, NULL, row)->is_deleted = true;
+}
+
+static struct tide_value *room_for(struct tide_buf *buf, size_t count)
+{
+    tide_buf_reset(buf);
+    return (struct tide_value *)(void *)tide_buf_reserve(buf, count * sizeof(struct tide_value));
 }
 
 /* The values of a row in the newest columns, those of its key replaced; NULL when there are none.
@@ -212,36 +221,24 @@ static const struct tide_value *old_values(struct tide_change_fold *fold,
                                            const struct tide_value *key)
 {
     const struct tide_change_schema *schema = schema_of(fold);
-    if (held == NULL || held->values == NULL) {
+    if (held == NULL || !held->has_values) {
         return NULL;
     }
-    tide_buf_reset(&fold->values);
-    size_t size = schema->column_count * sizeof(struct tide_value);
-    struct tide_value *values = (struct tide_value *)(void *)tide_buf_reserve(&fold->values, size);
-    for (size_t i = 0; i < schema->column_count; i++) {
-        values[i] = tide_change_held_value(held, &fold->versions[held->version], i);
+    const struct tide_change_version *version = &fold->versions[held->version];
+    struct tide_value *values = room_for(&fold->values, schema->column_count);
+    if (version->is_newest) {
+        tide_change_held_read(held, version, values);
+    } else {
+        struct tide_value *older = room_for(&fold->older, version->schema.column_count);
+        tide_change_held_read(held, version, older);
+        for (size_t i = 0; i < schema->column_count; i++) {
+            uint32_t at = version->places[i];
+            bool is_there = at != TIDE_CHANGE_NO_PLACE && !version->is_key[at];
+            values[i] = is_there ? older[at] : (struct tide_value){.kind = TIDE_VALUE_ABSENT};
+        }
     }
     for (size_t i = 0; i < schema->key_count; i++) {
         values[schema->key_columns[i]] = key[i];
-    }
-    return values;
-}
-
-/* The row's values, those that were not sent from the row that is held. */
-static const struct tide_value *new_values(struct tide_change_fold *fold,
-                                           const struct tide_change_held *held,
-                                           const struct tide_change_row *row)
-{
-    const struct tide_change_schema *schema = schema_of(fold);
-    bool has_values = held != NULL && held->values != NULL;
-    tide_buf_reset(&fold->values);
-    size_t size = schema->column_count * sizeof(struct tide_value);
-    struct tide_value *values = (struct tide_value *)(void *)tide_buf_reserve(&fold->values, size);
-    for (size_t i = 0; i < schema->column_count; i++) {
-        values[i] = row->values[i];
-        if (values[i].kind == TIDE_VALUE_UNCHANGED && has_values) {
-            values[i] = tide_change_held_value(held, &fold->versions[held->version], i);
-        }
     }
     return values;
 }
@@ -256,31 +253,51 @@ static bool has_unsent(const struct tide_change_row *row, size_t count)
     return false;
 }
 
+/* The row's values, those that were not sent from the row that is held. */
+static const struct tide_value *new_values(struct tide_change_fold *fold,
+                                           const struct tide_change_held *held,
+                                           const struct tide_value *key,
+                                           const struct tide_change_row *row)
+{
+    size_t count = schema_of(fold)->column_count;
+    const struct tide_value *old = has_unsent(row, count) ? old_values(fold, held, key) : NULL;
+    if (old == NULL) {
+        return row->values;
+    }
+    struct tide_value *values = (struct tide_value *)(void *)fold->values.ptr;
+    for (size_t i = 0; i < count; i++) {
+        if (row->values[i].kind != TIDE_VALUE_UNCHANGED) {
+            values[i] = row->values[i];
+        }
+    }
+    return values;
+}
+
 /* Holds the new row; `from` is the row that it was, or NULL. */
 static void upsert(struct tide_change_fold *fold, tide_str encoded, const struct tide_value *key,
                    const struct tide_change_held *from, const struct tide_change_row *row)
 {
-    const struct tide_change_schema *schema = schema_of(fold);
     bool is_too_long = row->values == NULL;
-    const struct tide_value *values =
-        is_too_long ? old_values(fold, from, key) : new_values(fold, from, row);
-    struct tide_change_held *held =
-        tide_change_held_new(key, schema->key_count, values, schema->column_count);
-    held->is_stale = is_too_long;
-    held->bytes = row->bytes;
-    if (!is_too_long && from != NULL && from->is_stale && has_unsent(row, schema->column_count)) {
-        held->is_stale = true; /* what was not sent may be older */
-        held->bytes = from->bytes;
+    bool is_stale = is_too_long;
+    uint64_t bytes = row->bytes;
+    if (!is_too_long && from != NULL && from->is_stale &&
+        has_unsent(row, schema_of(fold)->column_count)) {
+        is_stale = true; /* what was not sent may be older */
+        bytes = from->bytes;
     }
-    hold(fold, encoded, held, row);
+    const struct tide_value *values =
+        is_too_long ? old_values(fold, from, key) : new_values(fold, from, key, row);
+    struct tide_change_held *held = hold(fold, encoded, values, row);
+    held->is_stale = is_stale;
+    held->bytes = bytes;
 }
 
 static void take_upsert(struct tide_change_fold *fold, const struct tide_change_row *row)
 {
     size_t key_count = schema_of(fold)->key_count;
     tide_str key = encode_key(&fold->key, row->key, key_count);
-    struct tide_change_held *held = held_of(fold, key);
-    struct tide_change_held *from = held;
+    const struct tide_change_held *held = held_of(fold, key);
+    const struct tide_change_held *from = held;
     tide_str old_key = key;
     bool is_moved = false;
     if (row->moved_from != NULL) {
@@ -293,7 +310,7 @@ static void take_upsert(struct tide_change_fold *fold, const struct tide_change_
         upsert(fold, key, row->key, is_live(fold, from) && is_from_older ? from : NULL, row);
     }
     if (is_moved && is_from_older) {
-        hold_deleted(fold, old_key, row->moved_from, row);
+        hold_deleted(fold, old_key, row);
     }
 }
 
@@ -301,7 +318,7 @@ static void take_delete(struct tide_change_fold *fold, const struct tide_change_
 {
     tide_str key = encode_key(&fold->key, row->key, schema_of(fold)->key_count);
     if (is_past(fold, held_of(fold, key), place_of(row))) {
-        hold_deleted(fold, key, row->key, row);
+        hold_deleted(fold, key, row);
     }
 }
 
@@ -375,14 +392,12 @@ static void take_row(struct tide_change_fold *fold, const struct tide_change_row
 /* Removes what the table no longer had and no change has brought since. */
 static void take_end(struct tide_change_fold *fold)
 {
-    size_t at = 0;
     if (fold->has_ended || fold->base->has_keyless_stub) {
         return;
     }
     fold->has_ended = true;
-    for (struct tide_map_entry *entry = tide_map_next(&fold->keys, &at); entry != NULL;
-         entry = tide_map_next(&fold->keys, &at)) {
-        struct tide_change_held *held = entry->value.ptr;
+    for (size_t i = 0; i < fold->rows.count; i++) {
+        struct tide_change_held *held = &fold->rows.items[i];
         bool is_newer =
             held->is_change && tide_change_place_compare(held->place, fold->base->changes_from) > 0;
         held->is_deleted = held->is_deleted || (!held->is_seen && !is_newer);
@@ -421,24 +436,15 @@ tide_status tide_change_fold_add_bytes(struct tide_change_fold *fold, tide_str b
     return tide_change_fold_add(fold, &row, err);
 }
 
-static int compare_entries(const void *a, const void *b)
-{
-    const struct tide_map_entry *const *first = a;
-    const struct tide_map_entry *const *second = b;
-    return tide_str_compare((*first)->key, (*second)->key);
-}
-
 static void sort(struct tide_change_fold *fold)
 {
-    size_t at = 0;
-    fold->sorted = tide_alloc(fold->keys.count + 1, sizeof(struct tide_map_entry *));
-    for (struct tide_map_entry *entry = tide_map_next(&fold->keys, &at); entry != NULL;
-         entry = tide_map_next(&fold->keys, &at)) {
-        if (is_live(fold, entry->value.ptr)) {
-            fold->sorted[fold->sorted_count++] = entry;
+    fold->sorted = tide_alloc(fold->rows.count + 1, sizeof(*fold->sorted));
+    for (size_t i = 0; i < fold->rows.count; i++) {
+        if (is_live(fold, &fold->rows.items[i])) {
+            fold->sorted[fold->sorted_count++] = (uint32_t)i;
         }
     }
-    qsort(fold->sorted, fold->sorted_count, sizeof(struct tide_map_entry *), compare_entries);
+    tide_change_order(&fold->rows, fold->sorted, fold->sorted_count);
 }
 
 bool tide_change_fold_next(struct tide_change_fold *fold, struct tide_change_state *ret_row)
@@ -449,10 +455,13 @@ bool tide_change_fold_next(struct tide_change_fold *fold, struct tide_change_sta
     if (fold->next == fold->sorted_count) {
         return false;
     }
-    const struct tide_change_held *held = fold->sorted[fold->next++]->value.ptr;
+    const struct tide_change_held *held = &fold->rows.items[fold->sorted[fold->next++]];
+    size_t key_count = schema_of(fold)->key_count;
+    struct tide_value *key = room_for(&fold->key_values, key_count);
+    tide_change_held_read_key(held, key, key_count);
     *ret_row = (struct tide_change_state){
-        .key = held->key,
-        .values = old_values(fold, held, held->key),
+        .key = key,
+        .values = old_values(fold, held, key),
         .is_stale = held->is_stale,
         .bytes = held->bytes,
         .place = held->place,

@@ -27,6 +27,7 @@ struct tide_change_history {
     struct entry *entries; /* one a snapshot */
     size_t count;
     size_t cap;
+    size_t newest;         /* that a row was of */
     struct tide_map by_id; /* their numbers */
 };
 
@@ -87,6 +88,9 @@ static void grow(struct tide_change_history *history)
 static size_t place_of(struct tide_change_history *history, const char *id, int64_t ts)
 {
     bool is_new = false;
+    if (history->count > 0 && strcmp(history->snapshots[history->newest].id, id) == 0) {
+        return history->newest;
+    }
     union tide_map_value *number = tide_map_put(&history->by_id, tide_str_from(id), &is_new);
     if (is_new) {
         grow(history);
@@ -96,7 +100,8 @@ static size_t place_of(struct tide_change_history *history, const char *id, int6
         memcpy(history->snapshots[history->count].id, id, TIDE_UUID_LEN + 1);
         history->count++;
     }
-    return (size_t)number->number;
+    history->newest = (size_t)number->number;
+    return history->newest;
 }
 
 static struct tide_interval_set *seqs_of(struct entry *entry, uint32_t attempt)
