@@ -1,8 +1,8 @@
 #include "app/claim.h"
 
+#include "archive/place.h"
 #include "base/alloc.h"
 #include "engine/dead_letter_files.h"
-#include "sink/archive/archive_place.h"
 #include "sink/archive/archive_sink.h"
 #include "sink/file/file_place.h"
 #include "sink/file/file_sink.h"

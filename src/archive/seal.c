@@ -124,19 +124,32 @@ static tide_status encode(struct sealing *sealing, const struct tide_archive_sea
     return TIDE_OK;
 }
 
-static tide_status insert_segment(const struct sealing *sealing, struct tide_error *err)
+tide_status tide_archive_insert_segment(const struct tide_archive_series *series,
+                                        const struct tide_archive_segment *segment,
+                                        struct tide_error *err)
 {
-    const struct tide_archive_series *series = sealing->series;
-    const struct tide_archive_draft *draft = &sealing->draft;
-    tide_str index = draft->has_index ? tide_str_of(draft->index.len == 0 ? "" : draft->index.ptr,
-                                                    draft->index.len)
-                                      : (tide_str){NULL, 0};
     return tide_archive_run(series->writer->archive, err,
                             "INSERT INTO segments (source_id, stream, seq, rows, first_ts, "
                             "last_ts, bytes, caller_index) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8)",
-                            "itiiiibo", series->source->id, series->name, series->state.next_seq,
-                            draft->rows, draft->first_ts, draft->last_ts,
-                            tide_buf_str(&draft->bytes), index);
+                            "itiiiibo", series->source->id, series->name, segment->seq,
+                            segment->rows, segment->first_ts, segment->last_ts, segment->bytes,
+                            segment->index);
+}
+
+static tide_status insert_draft(const struct sealing *sealing, struct tide_error *err)
+{
+    const struct tide_archive_draft *draft = &sealing->draft;
+    const struct tide_archive_segment segment = {
+        .seq = sealing->series->state.next_seq,
+        .rows = draft->rows,
+        .first_ts = draft->first_ts,
+        .last_ts = draft->last_ts,
+        .bytes = tide_buf_str(&draft->bytes),
+        .index = draft->has_index
+                     ? tide_str_of(draft->index.len == 0 ? "" : draft->index.ptr, draft->index.len)
+                     : (tide_str){NULL, 0},
+    };
+    return tide_archive_insert_segment(sealing->series, &segment, err);
 }
 
 /* The clock is noted once a batch: where its newest segment ends, of those the later series. */
@@ -166,7 +179,7 @@ static tide_status commit_batch(struct tide_archive_writer *writer, const struct
     TIDE_TRY(tide_archive_begin(open, err));
     for (size_t i = 0; i < batch->count; i++) {
         if (batch->items[i].draft.rows > 0) {
-            TIDE_TRY(insert_segment(&batch->items[i], err));
+            TIDE_TRY(insert_draft(&batch->items[i], err));
         }
     }
     TIDE_TRY(insert_offset(batch, err));

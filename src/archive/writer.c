@@ -128,6 +128,8 @@ void tide_archive_writer_close(struct tide_archive_writer *writer)
         give_back(writer);
     }
     tide_archive_stmt_done(&writer->insert_row);
+    tide_archive_stmt_done(&writer->copy_row);
+    tide_archive_opened_free(writer);
     tide_archive_close(writer->archive);
     free_parts(writer);
     TIDE_ASSERT(pthread_mutex_destroy(&writer->mutex) == 0);

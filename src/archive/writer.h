@@ -104,6 +104,12 @@ tide_status tide_archive_series_open(struct tide_archive_writer *writer, int64_t
                                      tide_str name, struct tide_archive_series **ret_series,
                                      struct tide_error *err);
 
+/** TIDE_INVALID for a name that no series can have. */
+tide_status tide_archive_check_name(tide_str name, struct tide_error *err);
+
+/** The name of a series; the writer's. */
+tide_str tide_archive_series_name(const struct tide_archive_series *series);
+
 struct tide_archive_series_state {
     bool has_newest;
     int64_t newest_ts; /* of all its rows, ever */

@@ -64,7 +64,14 @@ tide_status tide_archive_series_refresh(struct tide_archive_series *series, stru
     return TIDE_OK;
 }
 
-static tide_status check_name(tide_str name, struct tide_error *err)
+tide_status tide_archive_series_reload(struct tide_archive_series *series, struct tide_error *err)
+{
+    series->state = (struct tide_archive_series_state){0};
+    TIDE_TRY(read_sealed(series, err));
+    return tide_archive_series_refresh(series, err);
+}
+
+tide_status tide_archive_check_name(tide_str name, struct tide_error *err)
 {
     if (name.len == 0 || name.len > TIDE_ARCHIVE_SERIES_BYTES_MAX || !tide_str_is_utf8(name) ||
         memchr(name.ptr, '\0', name.len) != NULL) {
@@ -110,7 +117,7 @@ static tide_status series_open(struct tide_archive_writer *writer, int64_t sourc
                          "%s: source %" PRId64 " is not open; add or resume it first",
                          writer->archive->path, source_id);
     }
-    TIDE_TRY(check_name(name, err));
+    TIDE_TRY(tide_archive_check_name(name, err));
     tide_buf_printf(&key, "%" PRId64 " ", source_id);
     tide_buf_append_str(&key, name);
     const union tide_map_value *known = tide_map_get(&writer->by_name, tide_buf_str(&key));
@@ -132,6 +139,11 @@ tide_status tide_archive_series_open(struct tide_archive_writer *writer, int64_t
 {
     TIDE_TRY(tide_archive_enter(writer, "opening a series", err));
     return tide_archive_leave(writer, series_open(writer, source, name, ret_series, err), err);
+}
+
+tide_str tide_archive_series_name(const struct tide_archive_series *series)
+{
+    return series->name;
 }
 
 void tide_archive_series_state(const struct tide_archive_series *series,

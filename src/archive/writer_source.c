@@ -25,7 +25,7 @@ struct tide_archive_open_source *tide_archive_open_source(const struct tide_arch
 }
 
 /* Of labels that are sorted. */
-static char *label_of(const struct tide_archive_pairs *labels)
+char *tide_archive_label_of(const struct tide_archive_pairs *labels)
 {
     TIDE_CLEANUP(tide_buf_done) struct tide_buf label = {0};
     for (size_t i = 0; i < labels->count; i++) {
@@ -39,8 +39,8 @@ static char *label_of(const struct tide_archive_pairs *labels)
     return tide_strndup(tide_buf_cstr(&label), label.len);
 }
 
-static void remember_source(struct tide_archive_writer *writer,
-                            const struct tide_archive_open_source *source)
+void tide_archive_remember_source(struct tide_archive_writer *writer,
+                                  const struct tide_archive_open_source *source)
 {
     struct tide_archive_open_source *known = tide_archive_open_source(writer, source->id);
     if (known == NULL) {
@@ -65,8 +65,8 @@ static bool is_text(tide_str text)
     return tide_str_is_utf8(text) && (text.len == 0 || memchr(text.ptr, '\0', text.len) == NULL);
 }
 
-static tide_status check_pairs(const struct tide_archive_pairs *pairs, bool is_metadata,
-                               struct tide_error *err)
+tide_status tide_archive_check_pairs(const struct tide_archive_pairs *pairs, bool is_metadata,
+                                     struct tide_error *err)
 {
     size_t size = 0;
     for (size_t i = 0; i < pairs->count; i++) {
@@ -174,14 +174,14 @@ static tide_status add_source(struct tide_archive_writer *writer,
     struct tide_archive_pairs labels = copy_pairs(&source->labels, &opening.arena);
     struct tide_archive_pairs metadata = copy_pairs(&source->metadata, &opening.arena);
     int64_t id = 0;
-    TIDE_TRY(check_pairs(&labels, false, err));
-    TIDE_TRY(check_pairs(&metadata, true, err));
+    TIDE_TRY(tide_archive_check_pairs(&labels, false, err));
+    TIDE_TRY(tide_archive_check_pairs(&metadata, true, err));
     tide_archive_pairs_write(&labels, &labels_json);
     TIDE_TRY(record_session(writer, &opening, &metadata, err));
     TIDE_TRY(insert_source(writer, source, tide_buf_str(&labels_json), tide_buf_str(&opening.json),
                            &id, err));
-    remember_source(writer,
-                    &(struct tide_archive_open_source){.id = id, .label = label_of(&labels)});
+    tide_archive_remember_source(writer, &(struct tide_archive_open_source){
+                                             .id = id, .label = tide_archive_label_of(&labels)});
     *ret_id = id;
     return TIDE_OK;
 }
@@ -284,8 +284,8 @@ static tide_status resume_source(struct tide_archive_writer *writer, int64_t id,
         return tide_fail_context(err, "%s: metadata of source %" PRId64, writer->archive->path, id);
     }
     TIDE_TRY(update_resumed(writer, id, tide_buf_str(&opening.json), err));
-    source.label = label_of(&found.labels);
-    remember_source(writer, &source);
+    source.label = tide_archive_label_of(&found.labels);
+    tide_archive_remember_source(writer, &source);
     return TIDE_OK;
 }
 
@@ -337,7 +337,7 @@ static tide_status set_metadata(struct tide_archive_writer *writer, int64_t id,
     TIDE_CLEANUP(tide_arena_done) struct tide_arena arena = {0};
     TIDE_CLEANUP(tide_buf_done) struct tide_buf json = {0};
     struct tide_archive_source found;
-    TIDE_TRY(check_pairs(pairs, true, err));
+    TIDE_TRY(tide_archive_check_pairs(pairs, true, err));
     TIDE_CLEANUP(tide_archive_rollback) struct tide_archive *open = writer->archive;
     TIDE_TRY(tide_archive_begin(open, err));
     TIDE_TRY(tide_archive_source_read(writer->archive, id, &arena, &found, err));

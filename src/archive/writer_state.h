@@ -29,11 +29,15 @@ struct tide_archive_series {
     int64_t planned;
 };
 
+struct tide_archive_opened;
+
 struct tide_archive_writer {
     pthread_mutex_t mutex;
     struct tide_archive *archive;
     struct tide_archive_writer_options options;
     struct sqlite3_stmt *insert_row;
+    struct sqlite3_stmt *copy_row;      /* the same, of a copy: a row that is there stays */
+    struct tide_archive_opened *opened; /* the rows of a segment, of a copy; NULL: of none */
     struct tide_archive_open_source **sources;
     size_t source_count;
     struct tide_archive_series **series;
@@ -62,6 +66,32 @@ tide_status tide_archive_leave(struct tide_archive_writer *writer, tide_status s
 /** The open source of that id, or NULL. */
 struct tide_archive_open_source *tide_archive_open_source(const struct tide_archive_writer *writer,
                                                           int64_t id);
+
+/** Notes an open source, or what it is now; takes over its label. */
+void tide_archive_remember_source(struct tide_archive_writer *writer,
+                                  const struct tide_archive_open_source *source);
+
+/** A source's label, of labels that are sorted; the caller's to free. */
+char *tide_archive_label_of(const struct tide_archive_pairs *labels);
+
+/** TIDE_INVALID for labels or metadata that no archive takes; with `is_metadata`, for keys that are
+ * the archive's own. */
+tide_status tide_archive_check_pairs(const struct tide_archive_pairs *pairs, bool is_metadata,
+                                     struct tide_error *err);
+
+/** Counts a row that has been written. */
+void tide_archive_note_row(struct tide_archive_series *series, int64_t ts, size_t size);
+
+/** Reads again all that is known of a series. */
+tide_status tide_archive_series_reload(struct tide_archive_series *series, struct tide_error *err);
+
+/** Inserts a segment behind those of its series, which stays as it is. */
+tide_status tide_archive_insert_segment(const struct tide_archive_series *series,
+                                        const struct tide_archive_segment *segment,
+                                        struct tide_error *err);
+
+/** Frees the rows of the segment that is open. */
+void tide_archive_opened_free(struct tide_archive_writer *writer);
 
 /** For closing. */
 void tide_archive_free_series(struct tide_archive_series *series);

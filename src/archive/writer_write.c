@@ -153,18 +153,18 @@ static tide_status put_held(struct tide_archive_writer *writer,
     return TIDE_OK;
 }
 
-static void note_row(const struct tide_archive_row *row)
+void tide_archive_note_row(struct tide_archive_series *series, int64_t ts, size_t size)
 {
-    struct tide_archive_series_state *state = &row->series->state;
-    if (state->live_rows == 0 || row->ts < state->oldest_live_ts) {
-        state->oldest_live_ts = row->ts;
+    struct tide_archive_series_state *state = &series->state;
+    if (state->live_rows == 0 || ts < state->oldest_live_ts) {
+        state->oldest_live_ts = ts;
     }
-    if (!state->has_newest || row->ts > state->newest_ts) {
-        state->newest_ts = row->ts;
+    if (!state->has_newest || ts > state->newest_ts) {
+        state->newest_ts = ts;
     }
     state->has_newest = true;
     state->live_rows++;
-    state->live_bytes += (int64_t)row->bytes.len;
+    state->live_bytes += (int64_t)size;
 }
 
 static tide_status write_tick(struct tide_archive_writer *writer,
@@ -184,7 +184,8 @@ static tide_status write_tick(struct tide_archive_writer *writer,
     TIDE_TRY(tide_archive_commit(writer->archive, err));
     writer->has_held_table = writer->has_held_table || tick->held_count > 0;
     for (size_t i = 0; i < tick->row_count; i++) {
-        note_row(&tick->rows[i]);
+        const struct tide_archive_row *row = &tick->rows[i];
+        tide_archive_note_row(row->series, row->ts, row->bytes.len);
     }
     return TIDE_OK;
 }

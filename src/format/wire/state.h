@@ -25,8 +25,7 @@ static inline bool tide_wire_state_is_none(struct tide_wire_state state)
 
 /**
  * The state of a source after one more caller row, of whichever series, in the order in which they
- * are sent. Never {0, 0}. The numbers are those of the crate's publisher; whoever receives them
- * does not compute them. The second lane depends on the last bytes alone, so it adds little.
+ * are sent. Never {0, 0}. Whoever receives it does not compute it.
  */
 struct tide_wire_state tide_wire_state_fold(struct tide_wire_state state, int64_t ts,
                                             tide_str bytes);

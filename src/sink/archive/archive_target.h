@@ -5,11 +5,11 @@
  */
 #pragma once
 
+#include "archive/place.h"
 #include "archive/writer.h"
 #include "base/arena.h"
 #include "port/owner.h"
 #include "port/sink.h"
-#include "sink/archive/archive_place.h"
 
 /* Under which name the record of what is held is kept beside our source's rows. */
 #define TIDE_ARCHIVE_HELD_NAME TIDE_STR("sink")

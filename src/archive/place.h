@@ -1,7 +1,7 @@
 /*
- * Where an archive sink writes: the file that its path leads to, and the lock that says that one
- * process writes there. The lock is a file of its own beside the archive, which goes when it is
- * given back: a descriptor of ours on the database would take SQLite's locks with it.
+ * Where an archive is written: the file that its path leads to, and the lock that says that one
+ * process of ours writes there. The lock is a file of its own beside the archive, which goes when
+ * it is given back: a descriptor of ours on the database would take SQLite's locks with it.
  */
 #pragma once
 

@@ -1,4 +1,4 @@
-#include "sink/archive/archive_place.h"
+#include "archive/place.h"
 
 #include "archive/container.h"
 #include "base/alloc.h"

@@ -1,0 +1,291 @@
+#include "archive/follow.h"
+
+#include <inttypes.h>
+#include <sqlite3.h>
+#include <stdlib.h>
+
+#include "archive/scan.h"
+#include "archive/writer_state.h"
+
+/* Groups and steps */
+
+static bool is_open(const struct tide_archive_writer *writer)
+{
+    return sqlite3_get_autocommit(writer->archive->db) == 0;
+}
+
+tide_status tide_archive_group_begin(struct tide_archive_writer *writer, struct tide_error *err)
+{
+    TIDE_TRY(tide_archive_enter(writer, "following", err));
+    return tide_archive_leave(
+        writer, is_open(writer) ? TIDE_OK : tide_archive_begin(writer->archive, err), err);
+}
+
+tide_status tide_archive_group_commit(struct tide_archive_writer *writer, struct tide_error *err)
+{
+    TIDE_TRY(tide_archive_enter(writer, "following", err));
+    return tide_archive_leave(
+        writer, is_open(writer) ? tide_archive_commit(writer->archive, err) : TIDE_OK, err);
+}
+
+tide_status tide_archive_step_begin(struct tide_archive_writer *writer, struct tide_error *err)
+{
+    TIDE_TRY(tide_archive_enter(writer, "following", err));
+    return tide_archive_leave(writer, tide_archive_run(writer->archive, err, "SAVEPOINT step", ""),
+                              err);
+}
+
+tide_status tide_archive_step_end(struct tide_archive_writer *writer, struct tide_error *err)
+{
+    TIDE_TRY(tide_archive_enter(writer, "following", err));
+    return tide_archive_leave(writer, tide_archive_run(writer->archive, err, "RELEASE step", ""),
+                              err);
+}
+
+/* What is remembered of series may be of what has been undone. */
+static tide_status reload(struct tide_archive_writer *writer, struct tide_error *err)
+{
+    tide_archive_opened_free(writer);
+    for (size_t i = 0; i < writer->series_count; i++) {
+        TIDE_TRY(tide_archive_series_reload(writer->series[i], err));
+    }
+    return TIDE_OK;
+}
+
+static tide_status undo(struct tide_archive_writer *writer, struct tide_error *err)
+{
+    if (is_open(writer)) { /* else all of the group is undone: a full disk does so */
+        TIDE_TRY(tide_archive_run(writer->archive, err, "ROLLBACK TO step", ""));
+        TIDE_TRY(tide_archive_run(writer->archive, err, "RELEASE step", ""));
+    }
+    return reload(writer, err);
+}
+
+tide_status tide_archive_step_undo(struct tide_archive_writer *writer, struct tide_error *err)
+{
+    TIDE_TRY(tide_archive_enter(writer, "following", err));
+    return tide_archive_leave(writer, undo(writer, err), err);
+}
+
+void tide_archive_group_undo(struct tide_archive_writer *writer)
+{
+    struct tide_error ignored;
+    struct tide_archive *archive = writer->archive;
+    tide_archive_rollback(&archive);
+    (void)reload(writer, &ignored);
+}
+
+/* Sources */
+
+static tide_status find_source(struct tide_archive *archive,
+                               const struct tide_archive_copied_source *source, tide_str labels,
+                               bool *ret_is_any, int64_t *ret_id, struct tide_error *err)
+{
+    if (source->uuid.len > 0) {
+        return tide_archive_ask(archive, err, ret_is_any, ret_id,
+                                "SELECT id FROM sources WHERE uuid = ?1 ORDER BY id LIMIT 1", "t",
+                                source->uuid);
+    }
+    return tide_archive_ask(archive, err, ret_is_any, ret_id,
+                            "SELECT id FROM sources WHERE uuid IS NULL AND labels = ?1 AND "
+                            "clock_anchor_wall_ns = ?2 ORDER BY id LIMIT 1",
+                            "ti", labels, source->clock_anchor_wall_ns);
+}
+
+static tide_status insert_source(struct tide_archive *archive,
+                                 const struct tide_archive_copied_source *source, tide_str labels,
+                                 tide_str metadata, int64_t *ret_id, struct tide_error *err)
+{
+    TIDE_TRY(tide_archive_run(
+        archive, err,
+        "INSERT INTO sources (labels, metadata, complete, clock_anchor_wall_ns, uuid) "
+        "VALUES (?1, ?2, 0, ?3, nullif(?4, ''))",
+        "ttit", labels, metadata, source->clock_anchor_wall_ns, source->uuid));
+    *ret_id = sqlite3_last_insert_rowid(archive->db);
+    return TIDE_OK;
+}
+
+static tide_status update_source(struct tide_archive *archive,
+                                 const struct tide_archive_copied_source *source, tide_str labels,
+                                 tide_str metadata, int64_t id, struct tide_error *err)
+{
+    return tide_archive_run(archive, err,
+                            "UPDATE sources SET labels = ?1, metadata = ?2, "
+                            "clock_anchor_wall_ns = ?3, complete = complete AND ?4 WHERE id = ?5",
+                            "ttiii", labels, metadata, source->clock_anchor_wall_ns,
+                            (int64_t)source->is_complete, id);
+}
+
+static tide_status fail_encoder(const struct tide_archive_writer *writer, const char *whose,
+                                tide_str has, const char *other, tide_str wants,
+                                struct tide_error *err)
+{
+    return tide_fail(err, TIDE_UNSUPPORTED,
+                     "%s: %s has rows of the encoder %.*s, and %s of %.*s: follow it into another "
+                     "archive, with the program that reads them",
+                     writer->archive->path, whose, TIDE_STR_ARG(has), other, TIDE_STR_ARG(wants));
+}
+
+/* Either may name none. */
+static tide_status check_encoder(struct tide_archive_writer *writer,
+                                 const struct tide_archive_pairs *metadata, bool is_there,
+                                 int64_t id, struct tide_error *err)
+{
+    const struct tide_archive_encoder *encoder = writer->options.encoder;
+    tide_str key = TIDE_STR(TIDE_ARCHIVE_KEY_ENCODER);
+    tide_str has = tide_archive_pairs_get(metadata, key);
+    tide_str ours =
+        tide_str_from(encoder == NULL || encoder->version == NULL ? "" : encoder->version);
+    if (has.ptr != NULL && ours.len > 0 && !tide_str_equal(has, ours)) {
+        return fail_encoder(writer, "the source that was sent", has, "we write those", ours, err);
+    }
+    if (!is_there || has.ptr == NULL) {
+        return TIDE_OK;
+    }
+    TIDE_CLEANUP(tide_arena_done) struct tide_arena arena = {0};
+    struct tide_archive_source there;
+    TIDE_TRY(tide_archive_source_read(writer->archive, id, &arena, &there, err));
+    tide_str was = tide_archive_pairs_get(&there.metadata, key);
+    return was.ptr == NULL || tide_str_equal(was, has)
+               ? TIDE_OK
+               : fail_encoder(writer, "the source that was sent", has, "that in the archive", was,
+                              err);
+}
+
+static tide_status copy_source(struct tide_archive_writer *writer,
+                               const struct tide_archive_copied_source *source, int64_t *ret_id,
+                               struct tide_error *err)
+{
+    TIDE_CLEANUP(tide_buf_done) struct tide_buf labels_json = {0};
+    TIDE_CLEANUP(tide_buf_done) struct tide_buf metadata_json = {0};
+    struct tide_archive_pairs labels = source->labels;
+    struct tide_archive_pairs metadata = source->metadata;
+    int64_t id = 0;
+    bool is_there = false;
+    TIDE_TRY(tide_archive_check_pairs(&labels, false, err));
+    TIDE_TRY(tide_archive_check_pairs(&metadata, false, err));
+    tide_archive_pairs_write(&labels, &labels_json);
+    tide_archive_pairs_write(&metadata, &metadata_json);
+    TIDE_TRY(find_source(writer->archive, source, tide_buf_str(&labels_json), &is_there, &id, err));
+    TIDE_TRY(check_encoder(writer, &metadata, is_there, id, err));
+    TIDE_TRY(is_there ? update_source(writer->archive, source, tide_buf_str(&labels_json),
+                                      tide_buf_str(&metadata_json), id, err)
+                      : insert_source(writer->archive, source, tide_buf_str(&labels_json),
+                                      tide_buf_str(&metadata_json), &id, err));
+    tide_archive_remember_source(writer, &(struct tide_archive_open_source){
+                                             .id = id, .label = tide_archive_label_of(&labels)});
+    *ret_id = id;
+    return TIDE_OK;
+}
+
+tide_status tide_archive_copy_source(struct tide_archive_writer *writer,
+                                     const struct tide_archive_copied_source *source,
+                                     int64_t *ret_id, struct tide_error *err)
+{
+    TIDE_TRY(tide_archive_enter(writer, "following a source", err));
+    return tide_archive_leave(writer, copy_source(writer, source, ret_id, err), err);
+}
+
+tide_status tide_archive_set_complete(struct tide_archive_writer *writer, int64_t id,
+                                      bool is_complete, struct tide_error *err)
+{
+    TIDE_TRY(tide_archive_enter(writer, "ending a source", err));
+    tide_status status =
+        tide_archive_run(writer->archive, err, "UPDATE sources SET complete = ?2 WHERE id = ?1",
+                         "ii", id, (int64_t)is_complete);
+    return tide_archive_leave(writer, status, err);
+}
+
+/* Caller rows and clock offsets */
+
+tide_status tide_archive_caller_row_newest(struct tide_archive_writer *writer, int64_t *ret_number,
+                                           struct tide_error *err)
+{
+    bool is_any = false;
+    *ret_number = INT64_MIN;
+    TIDE_TRY(tide_archive_enter(writer, "following", err));
+    return tide_archive_leave(writer,
+                              tide_archive_ask(writer->archive, err, &is_any, ret_number,
+                                               "SELECT MAX(rowid) FROM caller_rows", ""),
+                              err);
+}
+
+tide_status tide_archive_caller_row_count(struct tide_archive_writer *writer, int64_t source,
+                                          tide_str series,
+                                          const struct tide_archive_caller_row *row, int64_t number,
+                                          int64_t *ret_count, struct tide_error *err)
+{
+    bool is_any = false;
+    TIDE_TRY(tide_archive_enter(writer, "following", err));
+    tide_status status = tide_archive_ask(writer->archive, err, &is_any, ret_count,
+                                          "SELECT COUNT(*) FROM caller_rows WHERE source_id = ?1 "
+                                          "AND stream = ?2 AND ts = ?3 AND blob = ?4 AND "
+                                          "rowid <= ?5",
+                                          "itibi", source, series, row->ts, row->bytes, number);
+    return tide_archive_leave(writer, status, err);
+}
+
+tide_status tide_archive_copy_caller_row(struct tide_archive_writer *writer, int64_t source,
+                                         tide_str series, const struct tide_archive_caller_row *row,
+                                         struct tide_error *err)
+{
+    TIDE_TRY(tide_archive_enter(writer, "following", err));
+    tide_status status = tide_archive_run(
+        writer->archive, err,
+        "INSERT INTO caller_rows (source_id, stream, ts, blob) VALUES (?1, ?2, ?3, ?4)", "itib",
+        source, series, row->ts, row->bytes);
+    return tide_archive_leave(writer, status, err);
+}
+
+tide_status tide_archive_copy_offset(struct tide_archive_writer *writer, int64_t source, int64_t ts,
+                                     int64_t offset_ns, struct tide_error *err)
+{
+    TIDE_TRY(tide_archive_enter(writer, "following", err));
+    tide_status status = tide_archive_run(writer->archive, err,
+                                          "INSERT OR IGNORE INTO clock_offsets (source_id, ts, "
+                                          "offset_ns) VALUES (?1, ?2, ?3)",
+                                          "iii", source, ts, offset_ns);
+    return tide_archive_leave(writer, status, err);
+}
+
+/* Whose an archive is */
+
+static tide_status has_held(struct tide_archive *archive, bool *ret_has, struct tide_error *err)
+{
+    int64_t count = 0;
+    TIDE_TRY(tide_archive_ask(archive, err, ret_has, &count,
+                              "SELECT 1 FROM sqlite_master WHERE type = 'table' AND name = "
+                              "'tidemark_held'",
+                              ""));
+    return *ret_has ? tide_archive_ask(archive, err, ret_has, &count,
+                                       "SELECT 1 FROM tidemark_held LIMIT 1", "")
+                    : TIDE_OK;
+}
+
+static tide_status check_followable(struct tide_archive *archive, struct tide_error *err)
+{
+    bool is_any = false;
+    int64_t id = 0;
+    TIDE_TRY(has_held(archive, &is_any, err));
+    if (is_any) {
+        return tide_fail(err, TIDE_INVALID,
+                         "%s is what a pipeline writes, or a copy of that; follow into a new file",
+                         archive->path);
+    }
+    TIDE_TRY(tide_archive_ask(archive, err, &is_any, &id,
+                              "SELECT id FROM sources WHERE complete = 0 AND heartbeat IS NOT NULL "
+                              "ORDER BY id LIMIT 1",
+                              ""));
+    return !is_any ? TIDE_OK
+                   : tide_fail(err, TIDE_INVALID,
+                               "%s is written by another program, or has not been ended by it "
+                               "(source %" PRId64 "); follow into a new file",
+                               archive->path, id);
+}
+
+tide_status tide_archive_check_followable(struct tide_archive_writer *writer,
+                                          struct tide_error *err)
+{
+    TIDE_TRY(tide_archive_enter(writer, "following", err));
+    return tide_archive_leave(writer, check_followable(writer->archive, err), err);
+}
