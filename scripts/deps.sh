@@ -3,8 +3,8 @@
 # Says nothing and calls nothing when all of them are there.
 set -eu
 
-build="gcc libc6-dev make meson ninja-build pkg-config python3 libsqlite3-dev libxxhash-dev libpq-dev libyaml-dev libzstd-dev liblz4-dev"
-dev="clang-14 clang-tidy-14 clang-format-14 llvm-14 libclang-rt-14-dev libcmocka-dev python3-pytest python3-pytest-xdist python3-venv sqlite3 zstd jq git postgresql-15 postgresql-client-15"
+build="gcc libc6-dev make meson ninja-build pkg-config python3 libsqlite3-dev libxxhash-dev libpq-dev libyaml-dev libzstd-dev liblz4-dev libssl-dev"
+dev="clang-14 clang-tidy-14 clang-format-14 llvm-14 libclang-rt-14-dev libcmocka-dev python3-pytest python3-pytest-xdist python3-venv sqlite3 zstd jq openssl git postgresql-15 postgresql-client-15"
 
 case "${1:-}" in
     "") wanted=$build ;;

@@ -247,15 +247,6 @@ static int64_t check_deadlines(struct tide_control_server *server, int64_t earli
     return earliest_us;
 }
 
-static int timeout_ms(int64_t deadline_us)
-{
-    int64_t left_us = deadline_us - tide_clock_monotonic_us();
-    return deadline_us == TIDE_NO_DEADLINE ? -1
-           : left_us <= 0                  ? 0
-           : left_us > 60000000            ? 60000
-                                           : (int)(left_us / 1000) + 1;
-}
-
 /* Our waker, the listener, then the clients in their places. */
 static void wait_for_any(struct tide_control_server *server, struct pollfd fds[CLIENTS_MAX + 2])
 {
@@ -272,7 +263,7 @@ static void wait_for_any(struct tide_control_server *server, struct pollfd fds[C
         fds[i + 2] = (struct pollfd){.fd = reads || writes ? client->fd : -1,
                                      .events = reads ? POLLIN : POLLOUT};
     }
-    if (poll(fds, CLIENTS_MAX + 2, timeout_ms(until_us)) < 0) {
+    if (poll(fds, CLIENTS_MAX + 2, tide_clock_timeout_ms(until_us)) < 0) {
         for (size_t i = 0; i < CLIENTS_MAX + 2; i++) {
             fds[i].revents = 0;
         }

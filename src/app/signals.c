@@ -50,11 +50,9 @@ static bool take_signal(struct tide_signals *signals, int *ret_signal)
 bool tide_signals_wait(struct tide_signals *signals, struct tide_waker *waker, int64_t deadline_us,
                        int *ret_signal)
 {
-    int64_t left_us = deadline_us - tide_clock_monotonic_us();
-    int timeout_ms = left_us <= 0 ? 0 : left_us > 60000000 ? 60000 : (int)(left_us / 1000) + 1;
     struct pollfd fds[] = {{.fd = signals->fd, .events = POLLIN},
                            {.fd = waker->fd, .events = POLLIN}};
-    (void)poll(fds, 2, timeout_ms);
+    (void)poll(fds, 2, tide_clock_timeout_ms(deadline_us));
     (void)tide_waker_wait(waker, 0);
     return take_signal(signals, ret_signal);
 }

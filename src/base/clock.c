@@ -37,6 +37,16 @@ int64_t tide_clock_deadline_us(int64_t delay_us)
     return delay_us >= TIDE_NO_DEADLINE - now ? TIDE_NO_DEADLINE : now + delay_us;
 }
 
+int tide_clock_timeout_ms(int64_t deadline_us)
+{
+    if (deadline_us == TIDE_NO_DEADLINE) {
+        return -1;
+    }
+    int64_t left_us = deadline_us - tide_clock_monotonic_us();
+    int64_t left_ms = left_us <= 0 ? 0 : (left_us + 999) / 1000;
+    return left_ms > 60000 ? 60000 : (int)left_ms;
+}
+
 /* Days since 1970-01-01 and back, proleptic Gregorian, by eras of 400 years from 1 March. */
 static int64_t days_from_civil(int64_t year, unsigned month, unsigned day)
 {

@@ -21,6 +21,9 @@ int64_t tide_clock_utc_us(void);
 /** The deadline `delay_us` from now; saturates at TIDE_NO_DEADLINE. */
 int64_t tide_clock_deadline_us(int64_t delay_us);
 
+/** What poll() waits until then: milliseconds, rounded up, a minute at most; -1 for ever. */
+int tide_clock_timeout_ms(int64_t deadline_us);
+
 /** RFC 3339 in UTC with three fraction digits (truncated) and Z; years 0 to 9999 (clamped). */
 void tide_rfc3339_ms(int64_t utc_us, char ret_text[TIDE_RFC3339_MS_LEN + 1]);
 

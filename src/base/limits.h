@@ -107,3 +107,15 @@
 #define TIDE_WIRE_PAIRS_BYTES_MAX TIDE_ARCHIVE_META_BYTES_MAX /* read into an array */
 #define TIDE_WIRE_SOURCES_MAX     ((size_t)65536)             /* of one stream */
 #define TIDE_WIRE_HELLO_BYTES_MAX (4 * TIDE_MIB)
+
+/* connections that the replication wire goes over */
+#define TIDE_ADDRESS_BYTES_MAX   ((size_t)1024) /* as a text */
+#define TIDE_TOKEN_BYTES_MIN     ((size_t)16)   /* of a secret that a follower names */
+#define TIDE_TOKEN_BYTES_MAX     ((size_t)1024)
+#define TIDE_REFUSAL_BYTES_MAX   ((size_t)400)
+#define TIDE_FOLLOWERS_DEFAULT   ((size_t)32)
+#define TIDE_FOLLOWERS_MAX       ((size_t)1000)   /* what an option may ask for */
+#define TIDE_STRANGERS_MAX       ((size_t)64)     /* connections whose stream has not begun */
+#define TIDE_STRANGERS_BYTES_MAX (16 * TIDE_MIB)  /* that they have sent, together */
+#define TIDE_PIECE_BYTES         (256 * TIDE_KIB) /* of a stream, sent or read at a time */
+#define TIDE_NET_SECONDS_MAX     86400            /* what options may ask for */

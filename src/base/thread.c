@@ -80,21 +80,11 @@ void tide_waker_wake(struct tide_waker *waker)
     errno = saved;
 }
 
-static int timeout_ms(int64_t deadline_us)
-{
-    if (deadline_us == TIDE_NO_DEADLINE) {
-        return -1;
-    }
-    int64_t left_us = deadline_us - tide_clock_monotonic_us();
-    int64_t left_ms = left_us <= 0 ? 0 : (left_us + 999) / 1000;
-    return left_ms > 60000 ? 60000 : (int)left_ms;
-}
-
 bool tide_waker_wait(struct tide_waker *waker, int64_t deadline_us)
 {
     for (;;) {
         struct pollfd pfd = {.fd = waker->fd, .events = POLLIN};
-        int rc = poll(&pfd, 1, timeout_ms(deadline_us));
+        int rc = poll(&pfd, 1, tide_clock_timeout_ms(deadline_us));
         TIDE_ASSERT(rc >= 0 || errno == EINTR);
         uint64_t count = 0;
         if (rc > 0 && read(waker->fd, &count, sizeof(count)) == (ssize_t)sizeof(count)) {

@@ -10,8 +10,8 @@ import re
 
 import check
 
-FLOORS = {"base": 1, "model": 2, "format": 3, "port": 4, "archive": 5, "replication": 6,
-          "source": 6, "stream": 6, "sink": 6, "engine": 6, "http": 7, "app": 7}
+FLOORS = {"base": 1, "model": 2, "format": 3, "port": 4, "archive": 5, "net": 5,
+          "replication": 6, "source": 6, "stream": 6, "sink": 6, "engine": 6, "http": 7, "app": 7}
 # Folders that are one adapter each: source/sqlite and source/postgres are strangers.
 ADAPTER_GROUPS = ("source", "sink")
 # C, POSIX and Linux headers that a header of ours may include; anything else is a library.
