@@ -27,7 +27,7 @@ def small_disk(tmp_path):
     """A file system of its own for one sink; grow() makes it large."""
     folder = tmp_path / "small"
     folder.mkdir()
-    if subprocess.run(["mount", "-t", "tmpfs", "-o", "size=1m", "tmpfs", folder],
+    if subprocess.run(["mount", "-t", "tmpfs", "-o", f"size={soak(1, 6)}m", "tmpfs", folder],
                       check=False).returncode != 0:
         pytest.skip("no right to mount a file system")
     yield folder
