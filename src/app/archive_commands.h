@@ -18,7 +18,9 @@ int tide_archive_command_compact(int argc, char **argv);
 int tide_archive_command_copy(int argc, char **argv);
 int tide_archive_command_export(int argc, char **argv);
 int tide_archive_command_info(int argc, char **argv);
+int tide_archive_command_publish(int argc, char **argv);
 int tide_archive_command_retain(int argc, char **argv);
+int tide_archive_command_subscribe(int argc, char **argv);
 int tide_archive_command_tables(int argc, char **argv);
 int tide_archive_command_verify(int argc, char **argv);
 

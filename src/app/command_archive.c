@@ -14,6 +14,8 @@ const struct tide_command tide_archive_commands[] = {
     {"copy", tide_archive_command_copy, "copy an archive, also one that is being written"},
     {"compact", tide_archive_command_compact, "join small segments into larger ones"},
     {"retain", tide_archive_command_retain, "forget what is older than a moment"},
+    {"publish", tide_archive_command_publish, "send an archive to those that follow it"},
+    {"subscribe", tide_archive_command_subscribe, "follow an archive that is published"},
     {NULL, NULL, NULL},
 };
 

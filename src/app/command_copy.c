@@ -2,6 +2,7 @@
 #include "app/adapters.h"
 #include "app/commands.h"
 #include "app/copy_report.h"
+#include "app/number_argument.h"
 #include "app/place.h"
 #include "app/run_pipeline.h"
 #include "app/state_dir.h"
@@ -56,17 +57,6 @@ static const struct argp_option option_table[] = {
     {"quiet", 'q', NULL, 0, "no progress", 0},
     {0},
 };
-
-static uint64_t number_within(const char *text, uint64_t min, uint64_t max, const char *option,
-                              struct argp_state *state)
-{
-    uint64_t value = 0;
-    if (!tide_str_to_u64(tide_str_from(text), &value) || value < min || value > max) {
-        argp_error(state, "%s takes a number from %llu to %llu, not \"%s\"", option,
-                   (unsigned long long)min, (unsigned long long)max, text);
-    }
-    return value;
-}
 
 static enum tide_refused refused_from(const char *word, struct argp_state *state)
 {
@@ -135,15 +125,16 @@ static error_t parse_option(int key, char *arg, struct argp_state *state)
         command->state = arg;
         return 0;
     case OPTION_CHUNK_ROWS:
-        command->chunk_rows = number_within(arg, 1, TIDE_CHUNK_ROWS_MAX, "--chunk-rows", state);
+        command->chunk_rows =
+            tide_number_argument(arg, 1, TIDE_CHUNK_ROWS_MAX, "--chunk-rows", state);
         return 0;
     case OPTION_RECORD_BYTES:
-        command->record_bytes = number_within(arg, TIDE_RECORD_BYTES_MIN, TIDE_RECORD_BYTES_MAX,
-                                              "--max-record-bytes", state);
+        command->record_bytes = tide_number_argument(
+            arg, TIDE_RECORD_BYTES_MIN, TIDE_RECORD_BYTES_MAX, "--max-record-bytes", state);
         return 0;
     case OPTION_MEMORY:
-        command->memory_bytes =
-            number_within(arg, TIDE_MEMORY_BYTES_MIN, TIDE_MEMORY_BYTES_MAX, "--memory", state);
+        command->memory_bytes = tide_number_argument(arg, TIDE_MEMORY_BYTES_MIN,
+                                                     TIDE_MEMORY_BYTES_MAX, "--memory", state);
         return 0;
     case OPTION_REFUSED:
         command->refused = refused_from(arg, state);

@@ -281,7 +281,9 @@ static tide_status judge_end(const struct following *self, tide_status status,
     if (self->is_pipe || (!self->options->goes_on && self->ops->is_caught_up(self->context))) {
         return TIDE_OK;
     }
-    return tide_fail_retriable(err, TIDE_CLOSED, "the publisher has ended the connection");
+    return tide_fail_retriable(err, TIDE_CLOSED, "the publisher has ended the connection%s",
+                               self->options->goes_on ? ""
+                                                      : ", and has not said that it had no more");
 }
 
 static tide_status connect_once(struct following *self, struct tide_error *err)

@@ -285,3 +285,12 @@ void tide_subscriber_counts(const struct tide_subscriber *subscriber,
 {
     *ret_counts = subscriber->counts;
 }
+
+bool tide_subscriber_is_caught_up(const struct tide_subscriber *subscriber)
+{
+    bool is_caught_up = subscriber->order.count > 0;
+    for (size_t i = 0; i < subscriber->order.count; i++) {
+        is_caught_up = is_caught_up && subscriber->places[i].has_rested;
+    }
+    return is_caught_up;
+}

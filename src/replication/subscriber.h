@@ -96,3 +96,7 @@ struct tide_subscriber_counts {
 /** All so far. */
 void tide_subscriber_counts(const struct tide_subscriber *subscriber,
                             struct tide_subscriber_counts *ret_counts);
+
+/** Whether a frame of rows without rows has come for each source of this connection, of one at
+ * least: then all is here that the publisher had. */
+bool tide_subscriber_is_caught_up(const struct tide_subscriber *subscriber);

@@ -60,8 +60,11 @@ static void note_place(struct tide_subscriber *subscriber, size_t place, int64_t
             subscriber->places[i].is_complete = is_complete;
         }
     }
-    subscriber->places[place] =
-        (struct tide_subscriber_place){.source = source, .is_complete = is_complete};
+    subscriber->places[place] = (struct tide_subscriber_place){
+        .source = source,
+        .is_complete = is_complete,
+        .has_rested = is_known(subscriber, place, source), /* its rows keep their first number */
+    };
 }
 
 /* A source that is introduced again, to one who said hello, was sent wholly before that. */
@@ -197,6 +200,9 @@ static tide_status apply_rows(struct tide_subscriber *subscriber, const struct t
         tide_subscriber_warn(subscriber, TIDE_WARN_GAP,
                              "the publisher says that it has left intervals out: rows may be "
                              "missing that came then");
+    }
+    if (rows->count == 0) {
+        subscriber->places[verdict->place].has_rested = true;
     }
     if (verdict->is_unmatched && rows->count > 0) {
         subscriber->counts.rows_skipped += rows->count;

@@ -20,6 +20,7 @@ enum tide_subscriber_warning {
 struct tide_subscriber_place {
     int64_t source; /* in our archive */
     bool is_complete;
+    bool has_rested;                  /* rows without rows have come: it had no more */
     struct tide_archive_series *last; /* that was written to: rows come in runs */
 };
 
