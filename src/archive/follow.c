@@ -4,6 +4,7 @@
 #include <sqlite3.h>
 #include <stdlib.h>
 
+#include "archive/follow_opened.h"
 #include "archive/scan.h"
 #include "archive/writer_state.h"
 
@@ -24,6 +25,7 @@ tide_status tide_archive_group_begin(struct tide_archive_writer *writer, struct 
 tide_status tide_archive_group_commit(struct tide_archive_writer *writer, struct tide_error *err)
 {
     TIDE_TRY(tide_archive_enter(writer, "following", err));
+    tide_archive_opened_free(writer);
     return tide_archive_leave(
         writer, is_open(writer) ? tide_archive_commit(writer->archive, err) : TIDE_OK, err);
 }
@@ -35,11 +37,16 @@ tide_status tide_archive_step_begin(struct tide_archive_writer *writer, struct t
                               err);
 }
 
+static tide_status end_step(struct tide_archive_writer *writer, struct tide_error *err)
+{
+    TIDE_TRY(tide_archive_opened_put_back(writer, err));
+    return tide_archive_run(writer->archive, err, "RELEASE step", "");
+}
+
 tide_status tide_archive_step_end(struct tide_archive_writer *writer, struct tide_error *err)
 {
     TIDE_TRY(tide_archive_enter(writer, "following", err));
-    return tide_archive_leave(writer, tide_archive_run(writer->archive, err, "RELEASE step", ""),
-                              err);
+    return tide_archive_leave(writer, end_step(writer, err), err);
 }
 
 /* What is remembered of series may be of what has been undone. */

@@ -21,7 +21,7 @@ tide_status tide_archive_group_begin(struct tide_archive_writer *writer, struct 
 /** Commits and syncs the group, if one is open. On failure it is open still. */
 tide_status tide_archive_group_commit(struct tide_archive_writer *writer, struct tide_error *err);
 
-/** A step of the open group. */
+/** A step of the open group. One whose end fails has to be undone. */
 tide_status tide_archive_step_begin(struct tide_archive_writer *writer, struct tide_error *err);
 tide_status tide_archive_step_end(struct tide_archive_writer *writer, struct tide_error *err);
 
@@ -53,8 +53,9 @@ tide_status tide_archive_set_complete(struct tide_archive_writer *writer, int64_
                                       bool is_complete, struct tide_error *err);
 
 /**
- * Writes a row into the live tail, unless it is there, live or sealed.
- * Errors: TIDE_INVALID the series has another row of that time, or is sealed past it without one.
+ * Writes a row, unless it is there, live or sealed: into the live tail, or, where it comes late and
+ * the series is sealed past it, into the segment, which is encoded anew by the end of the step.
+ * Errors: TIDE_INVALID the series has another row of that time.
  */
 tide_status tide_archive_copy_row(struct tide_archive_series *series,
                                   const struct tide_archive_live_row *row, bool *ret_is_held,

@@ -245,11 +245,11 @@ tide_status tide_archive_adopt(struct tide_archive_series *series,
     TIDE_TRY(tide_archive_group_begin(writer, err));
     TIDE_TRY(tide_archive_step_begin(writer, err));
     tide_status status = adopt(series, segment, &adopted, err);
+    status = status == TIDE_OK ? tide_archive_step_end(writer, err) : status;
     if (status != TIDE_OK) {
         (void)tide_archive_step_undo(writer, &ignored);
         return status;
     }
-    TIDE_TRY(tide_archive_step_end(writer, err));
     *ret_adopted = adopted;
     return TIDE_OK;
 }

@@ -163,7 +163,7 @@ static tide_status insert_offset(const struct batch *batch, struct tide_error *e
             newest = sealing;
         }
     }
-    return newest == NULL
+    return newest == NULL || newest->series->writer->options.is_copy
                ? TIDE_OK
                : tide_archive_run(newest->series->writer->archive, err,
                                   "INSERT OR IGNORE INTO clock_offsets (source_id, ts, offset_ns) "

@@ -3,6 +3,7 @@
 #include <sqlite3.h>
 #include <stdlib.h>
 
+#include "archive/follow_opened.h"
 #include "archive/schema.h"
 #include "archive/writer_state.h"
 #include "base/alloc.h"

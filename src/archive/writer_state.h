@@ -90,9 +90,6 @@ tide_status tide_archive_insert_segment(const struct tide_archive_series *series
                                         const struct tide_archive_segment *segment,
                                         struct tide_error *err);
 
-/** Frees the rows of the segment that is open. */
-void tide_archive_opened_free(struct tide_archive_writer *writer);
-
 /** For closing. */
 void tide_archive_free_series(struct tide_archive_series *series);
 

@@ -99,8 +99,10 @@
 #define TIDE_ARCHIVE_SEAL_BYTES       ((int64_t)(8 * TIDE_MIB))
 #define TIDE_ARCHIVE_SEAL_ROWS_MAX    ((uint64_t)1 << 22) /* what an option may ask for */
 #define TIDE_ARCHIVE_SEAL_BYTES_MIN   (64 * TIDE_KIB)
-#define TIDE_ARCHIVE_SEAL_BYTES_MAX   (256 * TIDE_MIB)
-#define TIDE_ARCHIVE_MERGE_BYTES_MAX  (256 * TIDE_MIB) /* of segments that become one */
+/* A segment has to go into one frame of the replication wire. */
+#define TIDE_ARCHIVE_SEAL_BYTES_MAX   (48 * TIDE_MIB)
+#define TIDE_ARCHIVE_MERGE_BYTES_MAX  (48 * TIDE_MIB) /* of segments that become one */
+#define TIDE_ARCHIVE_OPENED_BYTES_MAX (512 * TIDE_MIB) /* rows of a segment, to be compared */
 
 /* the replication wire */
 #define TIDE_WIRE_FRAME_BYTES_MAX (64 * TIDE_MIB) /* behind its length; part of the protocol */

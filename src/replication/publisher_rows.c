@@ -56,6 +56,10 @@ static tide_status send_row(struct tide_publisher *publisher, struct tide_publis
         if (!tide_wire_rows_has_room(&run->draft, &row, out)) {
             out->len = run->draft.start;
             run->source = NULL;
+            series->source->seq--;
+            if (publisher->has_hello) {
+                return TIDE_OK; /* it comes with its segment, which may be smaller */
+            }
             return tide_fail(err, TIDE_UNSUPPORTED,
                              "a row of %.*s at %" PRId64 " has %zu bytes, which is more than can "
                              "be sent at once",

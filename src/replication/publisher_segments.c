@@ -203,7 +203,8 @@ static tide_status account(struct tide_publisher *publisher, struct tide_publish
     TIDE_TRY(tide_archive_live_count(publisher->archive, series->source->id, series->name, true,
                                      end, publisher->marks[TIDE_ARCHIVE_LIVE_ROWS], &live, err));
     int64_t known = series->sent_rows + series->skipped_rows - live;
-    if (sealed_rows > known) {
+    bool is_behind = !series->has_sent || end > series->sent_to;
+    if (is_behind || sealed_rows > known) {
         return tide_fail_retriable(
             err, TIDE_STALE,
             "the series %.*s was sealed past what this publisher has sent of it, up to %" PRId64

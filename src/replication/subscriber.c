@@ -19,7 +19,8 @@ static tide_status open_archive(struct tide_subscriber *subscriber, const char *
                                 struct tide_error *err)
 {
     enum tide_archive_thing there = TIDE_ARCHIVE_NOTHING;
-    const struct tide_archive_writer_options options = {.encoder = subscriber->options.encoder};
+    const struct tide_archive_writer_options options = {.encoder = subscriber->options.encoder,
+                                                        .is_copy = true};
     TIDE_TRY(tide_archive_place_name(tide_str_from(path), &subscriber->place, err));
     TIDE_TRY(tide_archive_place_lock(&subscriber->place, err));
     TIDE_TRY(tide_archive_place_look(&subscriber->place, &there, err));

@@ -280,11 +280,11 @@ static tide_status apply_in_step(struct tide_subscriber *subscriber,
     TIDE_TRY(tide_archive_group_begin(subscriber->writer, err));
     TIDE_TRY(tide_archive_step_begin(subscriber->writer, err));
     tide_status status = apply_kind(subscriber, frame, verdict, err);
+    status = status == TIDE_OK ? tide_archive_step_end(subscriber->writer, err) : status;
     if (status != TIDE_OK) {
         (void)tide_archive_step_undo(subscriber->writer, &ignored);
-        return status;
     }
-    return tide_archive_step_end(subscriber->writer, err);
+    return status;
 }
 
 tide_status tide_subscriber_apply(struct tide_subscriber *subscriber,

@@ -25,7 +25,7 @@ static void must(struct follow *follow, tide_status status)
 void follow_open(struct follow *follow, struct archive_kit *one, const char *name)
 {
     const struct tide_subscriber_options options = {
-        .encoder = &one->encoder, .warn = warned, .context = follow};
+        .encoder = &one->encoder, .policy = follow->policy, .warn = warned, .context = follow};
     follow->kit = one;
     (void)snprintf(follow->path, sizeof(follow->path), "%s/%s", one->root, name);
     must(follow, tide_subscriber_open(follow->path, &options, &follow->subscriber, &follow->err));
@@ -115,15 +115,17 @@ void stream_of(const char *path, const struct tide_publisher_options *options, s
 
 /* Comparing */
 
+#define FIRST_OF_REST 2
+
 static const char *const tables[] = {
-    "SELECT 'source', uuid, labels, metadata, complete, clock_anchor_wall_ns FROM sources "
-    "ORDER BY uuid",
     "SELECT 'segment', uuid, stream, rows, first_ts, last_ts, bytes, caller_index FROM segments "
     "JOIN sources ON id = source_id ORDER BY uuid, stream, last_ts",
     "SELECT 'live row', uuid, stream, ts, wall_offset, row FROM wal "
     "JOIN sources ON id = source_id WHERE NOT EXISTS (SELECT 1 FROM segments s WHERE "
     "s.source_id = wal.source_id AND s.stream = wal.stream AND s.last_ts >= ts) "
     "ORDER BY uuid, stream, ts",
+    "SELECT 'source', uuid, labels, metadata, complete, clock_anchor_wall_ns FROM sources "
+    "ORDER BY uuid",
     "SELECT 'clock offset', uuid, ts, offset_ns FROM clock_offsets "
     "JOIN sources ON id = source_id ORDER BY uuid, ts",
     "SELECT 'caller row', uuid, stream, ts, blob FROM caller_rows "
@@ -181,17 +183,27 @@ static const char *table_differs(sqlite3 *a, sqlite3 *b, const char *sql)
     return differ;
 }
 
-const char *archives_differ(const char *a, const char *b)
+static const char *tables_differ(const char *a, const char *b, size_t first)
 {
     sqlite3 *x = open_plainly(a);
     sqlite3 *y = open_plainly(b);
     const char *differ = NULL;
-    for (size_t i = 0; differ == NULL && i < sizeof(tables) / sizeof(tables[0]); i++) {
+    for (size_t i = first; differ == NULL && i < sizeof(tables) / sizeof(tables[0]); i++) {
         differ = table_differs(x, y, tables[i]);
     }
     (void)sqlite3_close(x);
     (void)sqlite3_close(y);
     return differ;
+}
+
+const char *archives_differ(const char *a, const char *b)
+{
+    return tables_differ(a, b, 0);
+}
+
+const char *rest_differs(const char *a, const char *b)
+{
+    return tables_differ(a, b, FIRST_OF_REST);
 }
 
 static tide_status list_row(void *context, int64_t ts, tide_str bytes, struct tide_error *err)
@@ -262,6 +274,64 @@ const char *rows_differ(struct archive_kit *one, const char *a, const char *b)
                    at < x.len ? tide_buf_cstr(&x) + at : "",
                    at < y.len ? tide_buf_cstr(&y) + at : "");
     return found;
+}
+
+static const char *caller_row_missing(const char *a, const char *b)
+{
+    static const char sql[] = "SELECT uuid || ' ' || stream || ' ' || ts || ' ' || blob FROM "
+                              "caller_rows JOIN sources ON id = source_id ORDER BY 1";
+    static char found[100];
+    sqlite3 *x = open_plainly(a);
+    sqlite3 *y = open_plainly(b);
+    sqlite3_stmt *want = NULL;
+    sqlite3_stmt *have = NULL;
+    const char *missing = NULL;
+    assert_int_equal(sqlite3_prepare_v2(x, sql, -1, &want, NULL), SQLITE_OK);
+    assert_int_equal(sqlite3_prepare_v2(y, sql, -1, &have, NULL), SQLITE_OK);
+    while (missing == NULL && sqlite3_step(want) == SQLITE_ROW) {
+        const char *text = (const char *)sqlite3_column_text(want, 0);
+        bool is_there = false;
+        while (!is_there && sqlite3_step(have) == SQLITE_ROW) {
+            is_there = strcmp((const char *)sqlite3_column_text(have, 0), text) == 0;
+        }
+        (void)snprintf(found, sizeof(found), "%s", text);
+        missing = is_there ? NULL : found;
+    }
+    (void)sqlite3_finalize(want);
+    (void)sqlite3_finalize(have);
+    (void)sqlite3_close(x);
+    (void)sqlite3_close(y);
+    return missing;
+}
+
+static tide_str next_line(tide_str *text)
+{
+    size_t len = (size_t)((const char *)memchr(text->ptr, '\n', text->len) - text->ptr) + 1;
+    tide_str line = {text->ptr, len};
+    *text = (tide_str){text->ptr + len, text->len - len};
+    return line;
+}
+
+const char *row_missing(struct archive_kit *one, const char *a, const char *b)
+{
+    static char found[100];
+    TIDE_CLEANUP(tide_buf_done) struct tide_buf x = {0};
+    TIDE_CLEANUP(tide_buf_done) struct tide_buf y = {0};
+    list_rows(one, a, &x);
+    list_rows(one, b, &y);
+    tide_str have = tide_buf_str(&y);
+    for (tide_str want = tide_buf_str(&x); want.len > 0;) {
+        tide_str line = next_line(&want);
+        bool is_there = false;
+        while (have.len > 0 && !is_there) {
+            is_there = tide_str_equal(next_line(&have), line);
+        }
+        if (!is_there) {
+            (void)snprintf(found, sizeof(found), "%.*s", TIDE_STR_ARG(line));
+            return found;
+        }
+    }
+    return caller_row_missing(a, b);
 }
 
 void follow_is_equal(const struct follow *follow)

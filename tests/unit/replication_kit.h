@@ -11,6 +11,7 @@ struct follow {
     struct archive_kit *kit;
     char path[KIT_PATH_MAX]; /* of the copy */
     struct tide_publisher_options from;
+    const struct tide_archive_seal_policy *policy;
     size_t piece_max;  /* bytes the publisher is asked for; 0: 64 KiB */
     bool is_quiet;     /* it says no hello */
     size_t bytes_left; /* of the connection, with is_cut */
@@ -49,6 +50,12 @@ void stream_of(const char *path, const struct tide_publisher_options *options,
 /** What differs between two archives, in all five tables but for ids, numbers of segments and
  * hearts; NULL: nothing. In a static buffer. */
 const char *archives_differ(const char *a, const char *b);
+
+/** The same of sources, clock offsets and caller rows alone. */
+const char *rest_differs(const char *a, const char *b);
+
+/** A row, or a caller row, of `a` that `b` has not. */
+const char *row_missing(struct archive_kit *kit, const char *a, const char *b);
 
 /** What differs in the rows of their series, sealed or live, and in what they are read by. */
 const char *rows_differ(struct archive_kit *kit, const char *a, const char *b);

@@ -233,7 +233,7 @@ static const struct {
     {"name: a\nsource: sqlite:a\nsinks:\n"
      "  s: {place: 'archive:o', seal_rows: 0, seal_bytes: 1, fill_unchanged: yes}\n",
      "a.yaml:4:38: seal_rows takes a number from 1 to 4194304, not \"0\"\n"
-     "a.yaml:4:53: seal_bytes takes a number from 65536 to 268435456, not \"1\"\n"
+     "a.yaml:4:53: seal_bytes takes a number from 65536 to 50331648, not \"1\"\n"
      "a.yaml:4:72: fill_unchanged takes false or true, not \"yes\"\n"},
     {"name: a\nsource: sqlite:a\nsinks:\n"
      "  s: {place: 'archive:o', retain: 30, compact: no}\n  t: {place: file:o, retain: 0d}\n",
