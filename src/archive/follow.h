@@ -98,8 +98,8 @@ struct tide_archive_adopted {
  * seen that each of them is one of its rows, with the same bytes; those before it are sealed first,
  * into segments of our own (which commits the group). `segment->seq` is not looked at. With rows to
  * compare, or where it reaches across what is sealed, it is opened with the writer's encoder.
- * Errors: TIDE_CORRUPT it cannot exist, or does not hold what it says; TIDE_INVALID a live row is
- * not in it; what sealing fails with.
+ * Errors: TIDE_INVALID it cannot exist, or does not hold what it says, or not a live row that it
+ * spans; what sealing fails with.
  */
 tide_status tide_archive_adopt(struct tide_archive_series *series,
                                const struct tide_archive_segment *segment,

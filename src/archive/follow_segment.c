@@ -69,7 +69,13 @@ static tide_status decode(const struct tide_archive_series *series,
                          "%s: following: there is no encoder that could open segments",
                          series->writer->archive->path);
     }
-    return encoder->decode(encoder->context, series->name, segment, taker, err);
+    tide_status status = encoder->decode(encoder->context, series->name, segment, taker, err);
+    if (status == TIDE_CORRUPT) { /* what came is damaged, and not the archive */
+        err->status = TIDE_INVALID;
+        return tide_fail_context(err, "a segment of %.*s that was sent",
+                                 TIDE_STR_ARG(series->name));
+    }
+    return status;
 }
 
 static tide_status check_counts(const struct comparison *comparison,
@@ -79,7 +85,7 @@ static tide_status check_counts(const struct comparison *comparison,
         comparison->last_ts == segment->last_ts) {
         return TIDE_OK;
     }
-    return tide_fail(err, TIDE_CORRUPT,
+    return tide_fail(err, TIDE_INVALID,
                      "a segment of %.*s says %" PRId64 " rows from %" PRId64 " to %" PRId64
                      ", and has %" PRId64 " from %" PRId64 " to %" PRId64,
                      TIDE_STR_ARG(comparison->series->name), segment->rows, segment->first_ts,
@@ -235,7 +241,7 @@ tide_status tide_archive_adopt(struct tide_archive_series *series,
     struct tide_archive_adopted adopted = {0};
     struct tide_error ignored;
     if (segment->rows <= 0 || segment->first_ts > segment->last_ts) {
-        return tide_fail(err, TIDE_CORRUPT,
+        return tide_fail(err, TIDE_INVALID,
                          "a segment of %.*s with %" PRId64 " rows from %" PRId64 " to %" PRId64
                          " is not a segment that can exist",
                          TIDE_STR_ARG(series->name), segment->rows, segment->first_ts,

@@ -99,6 +99,31 @@ tide_status follow_pump(struct follow *follow)
     return tide_subscriber_sync(follow->subscriber, &follow->err);
 }
 
+void kit_join(struct archive_kit *one, int64_t source, const char *series)
+{
+    int64_t from = INT64_MIN;
+    const struct tide_archive_merge_policy policy = {.rows_max = 1000,
+                                                     .bytes_max = 1 << 20,
+                                                     .small_rows_max = 1000,
+                                                     .small_bytes_max = 1 << 20,
+                                                     .count_min = 2};
+    TIDE_CLEANUP(tide_archive_close_ptr) struct tide_archive *reader = NULL;
+    kit_ok(one, tide_archive_open(one->path, TIDE_ARCHIVE_READ, &reader, &one->err));
+    for (;;) {
+        TIDE_CLEANUP(tide_archive_merge_done) struct tide_archive_merge merge = {0};
+        bool is_put = false;
+        tide_status status =
+            tide_archive_merge_next(reader, &one->encoder, &policy, source, tide_str_from(series),
+                                    &from, &merge, &one->err);
+        if (status == TIDE_END) {
+            return;
+        }
+        kit_ok(one, status);
+        kit_ok(one, tide_archive_writer_put_merge(one->writer, source, tide_str_from(series),
+                                                  &merge, &is_put, &one->err));
+    }
+}
+
 void stream_of(const char *path, const struct tide_publisher_options *options, struct tide_buf *out)
 {
     struct tide_publisher *publisher = NULL;

@@ -43,6 +43,9 @@ void follow_end(struct follow *follow);
 /** Feeds bytes of any stream. */
 tide_status follow_feed(struct follow *follow, tide_str bytes);
 
+/** Joins the segments of a series of the source's archive. */
+void kit_join(struct archive_kit *kit, int64_t source, const char *series);
+
 /** All that an archive sends. */
 void stream_of(const char *path, const struct tide_publisher_options *options,
                struct tide_buf *out);
