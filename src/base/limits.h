@@ -101,7 +101,7 @@
 #define TIDE_ARCHIVE_SEAL_BYTES_MIN   (64 * TIDE_KIB)
 /* A segment has to go into one frame of the replication wire. */
 #define TIDE_ARCHIVE_SEAL_BYTES_MAX   (48 * TIDE_MIB)
-#define TIDE_ARCHIVE_MERGE_BYTES_MAX  (48 * TIDE_MIB) /* of segments that become one */
+#define TIDE_ARCHIVE_MERGE_BYTES_MAX  (48 * TIDE_MIB)  /* of segments that become one */
 #define TIDE_ARCHIVE_OPENED_BYTES_MAX (512 * TIDE_MIB) /* rows of a segment, to be compared */
 
 /* the replication wire */
