@@ -4,7 +4,7 @@
  */
 #include "archive/container.h"
 #include "archive/writer.h"
-#include "base/clock.h"
+#include "paired.h"
 
 #include <inttypes.h>
 #include <sqlite3.h>
@@ -12,7 +12,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/resource.h>
-#include <time.h>
 #include <unistd.h>
 
 #define BATCH    ((size_t)256)
@@ -66,7 +65,7 @@ static const struct bare_table same_key = {
     "wall_offset INTEGER NOT NULL, row BLOB NOT NULL, PRIMARY KEY (source_id, stream, ts))",
     "INSERT INTO t VALUES (1, 'shop.orders', ?2, 0, ?1)"};
 
-static double bare_rows_per_second(const struct bare_table *table)
+static void write_bare(const struct bare_table *table, struct paired *paired)
 {
     sqlite3 *db = NULL;
     sqlite3_stmt *stmt = NULL;
@@ -76,7 +75,7 @@ static double bare_rows_per_second(const struct bare_table *table)
     plain(db, "PRAGMA journal_mode = WAL; PRAGMA synchronous = FULL");
     plain(db, table->make_sql);
     TIDE_ASSERT(sqlite3_prepare_v2(db, table->insert_sql, -1, &stmt, NULL) == SQLITE_OK);
-    int64_t start_us = tide_clock_monotonic_us();
+    paired_start(paired);
     for (size_t i = 0; i < BATCHES; i++) {
         plain(db, "BEGIN IMMEDIATE");
         for (size_t j = 0; j < BATCH; j++) {
@@ -88,10 +87,9 @@ static double bare_rows_per_second(const struct bare_table *table)
         }
         plain(db, "COMMIT");
     }
-    double seconds = (double)(tide_clock_monotonic_us() - start_us) / 1e6;
+    paired_stop(paired);
     (void)sqlite3_finalize(stmt);
     (void)sqlite3_close(db);
-    return (double)(BATCH * BATCHES) / seconds;
 }
 
 static struct tide_archive_writer *open_writer(const char *name, int64_t *ret_source)
@@ -106,7 +104,7 @@ static struct tide_archive_writer *open_writer(const char *name, int64_t *ret_so
     return writer;
 }
 
-static double archive_rows_per_second(void)
+static void write_archive(struct paired *paired)
 {
     static char bytes[BATCH][ROW];
     static struct tide_archive_row rows[BATCH];
@@ -116,7 +114,7 @@ static double archive_rows_per_second(void)
     (void)unlink(in_root("a.tide"));
     struct tide_archive_writer *writer = open_writer("a.tide", &source);
     must(tide_archive_series_open(writer, source, TIDE_STR("shop.orders"), &series, &err), &err);
-    int64_t start_us = tide_clock_monotonic_us();
+    paired_start(paired);
     for (size_t i = 0; i < BATCHES; i++) {
         for (size_t j = 0; j < BATCH; j++) {
             fill(bytes[j], i * BATCH + j);
@@ -126,9 +124,8 @@ static double archive_rows_per_second(void)
         struct tide_archive_tick tick = {.rows = rows, .row_count = BATCH};
         must(tide_archive_write(writer, &tick, &err), &err);
     }
-    double seconds = (double)(tide_clock_monotonic_us() - start_us) / 1e6;
+    paired_stop(paired);
     tide_archive_writer_close(writer);
-    return (double)(BATCH * BATCHES) / seconds;
 }
 
 static void make_segments(void)
@@ -148,13 +145,6 @@ static void make_segments(void)
     (void)sqlite3_close(db);
 }
 
-static double cpu_ms(void)
-{
-    struct timespec at;
-    TIDE_ASSERT(clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &at) == 0);
-    return (double)at.tv_sec * 1e3 + (double)at.tv_nsec / 1e6;
-}
-
 /* In a process of its own, so that its memory is that of the catalogue alone. */
 static void measure_catalogue(void)
 {
@@ -163,7 +153,7 @@ static void measure_catalogue(void)
     struct tide_archive *archive = NULL;
     struct tide_archive_catalogue found;
     struct rusage usage;
-    double start_cpu_ms = cpu_ms();
+    double start = paired_processor();
     int64_t start_us = tide_clock_monotonic_us();
     must(tide_archive_open(in_root("many.tide"), TIDE_ARCHIVE_READ, &archive, &err), &err);
     must(tide_archive_catalogue_read(archive, &arena, &found, &err), &err);
@@ -171,14 +161,10 @@ static void measure_catalogue(void)
     TIDE_ASSERT(found.series_count == SERIES);
     (void)getrusage(RUSAGE_SELF, &usage);
     printf("catalogue of %d segments: %.1f ms, %.1f ms of CPU, %.1f MiB\n", SEGMENTS,
-           (double)took_us / 1e3, cpu_ms() - start_cpu_ms, (double)usage.ru_maxrss / 1024);
+           (double)took_us / 1e3, (paired_processor() - start) * 1e3,
+           (double)usage.ru_maxrss / 1024);
     tide_archive_close(archive);
     tide_arena_done(&arena);
-}
-
-static void best(double *most, double rows)
-{
-    *most = rows > *most ? rows : *most;
 }
 
 int main(int argc, char **argv)
@@ -191,18 +177,18 @@ int main(int argc, char **argv)
     const char *tmp = getenv("TMPDIR");
     (void)snprintf(root, sizeof(root), "%s/tide_bench_archive_XXXXXX", tmp == NULL ? "/tmp" : tmp);
     TIDE_ASSERT(mkdtemp(root) != NULL);
-    double bare = 0;
-    double keyed = 0;
-    double archive = 0;
-    for (int i = 0; i < 3; i++) { /* in turn, the best of each */
-        best(&bare, bare_rows_per_second(&no_key));
-        best(&keyed, bare_rows_per_second(&same_key));
-        best(&archive, archive_rows_per_second());
+    struct paired bare = {0};
+    struct paired keyed = {0};
+    struct paired archive = {0};
+    for (int i = 0; i < PAIRED_ROUNDS; i++) {
+        write_bare(&no_key, &bare);
+        write_bare(&same_key, &keyed);
+        write_archive(&archive);
     }
-    printf("bare SQLite, no key:         %.0f rows/s\n", bare);
-    printf("bare SQLite, the same key:   %.0f rows/s\n", keyed);
-    printf("archive:                     %.0f rows/s, %.2f and %.2f of these\n", archive,
-           archive / bare, archive / keyed);
+    double rows = (double)(BATCH * BATCHES);
+    paired_print("bare SQLite, no key", &bare, NULL, rows);
+    paired_print("bare SQLite, the same key", &keyed, &bare, rows);
+    paired_print("archive", &archive, &bare, rows);
     make_segments();
     (void)fflush(stdout);
     char command[1024];

@@ -7,6 +7,7 @@
 #include "archive/change_row.h"
 #include "base/alloc.h"
 #include "base/clock.h"
+#include "paired.h"
 #include "sink/archive/archive_sink.h"
 
 #include <sqlite3.h>
@@ -103,8 +104,8 @@ static struct tide_batch *make_batch(const struct tide_relation *relation, size_
     return batch;
 }
 
-static double archive_rows_per_second(struct tide_batch **batches, uint64_t seal_rows,
-                                      uint64_t *ret_bytes)
+static void write_archive(struct tide_batch **batches, uint64_t seal_rows, uint64_t *ret_bytes,
+                          struct paired *paired)
 {
     struct tide_error err = {0};
     struct tide_sink *sink = NULL;
@@ -120,16 +121,15 @@ static double archive_rows_per_second(struct tide_batch **batches, uint64_t seal
     };
     struct tide_sink_counts counts;
     must(ops->open(&options, &sink, &err), &err);
-    int64_t start_us = tide_clock_monotonic_us();
+    paired_start(paired);
     for (size_t i = 0; i < BATCHES; i++) {
         must(ops->write_batch(sink, batches[i], 0, &err), &err);
         must(ops->flush(sink, false, &err), &err);
     }
-    double seconds = (double)(tide_clock_monotonic_us() - start_us) / 1e6;
+    paired_stop(paired);
     ops->counts(sink, &counts);
     *ret_bytes = counts.bytes;
     ops->close(sink);
-    return (double)(BATCH * BATCHES) / seconds;
 }
 
 /* The rows as the sink would write them. */
@@ -156,7 +156,7 @@ static void plain(sqlite3 *db, const char *sql)
     }
 }
 
-static double bare_rows_per_second(const struct tide_buf *bytes, const size_t *ends)
+static void write_bare(const struct tide_buf *bytes, const size_t *ends, struct paired *paired)
 {
     sqlite3 *db = NULL;
     sqlite3_stmt *stmt = NULL;
@@ -165,7 +165,7 @@ static double bare_rows_per_second(const struct tide_buf *bytes, const size_t *e
     plain(db, "PRAGMA journal_mode = WAL; PRAGMA synchronous = FULL");
     plain(db, "CREATE TABLE t (row BLOB)");
     TIDE_ASSERT(sqlite3_prepare_v2(db, "INSERT INTO t VALUES (?1)", -1, &stmt, NULL) == SQLITE_OK);
-    int64_t start_us = tide_clock_monotonic_us();
+    paired_start(paired);
     for (size_t i = 0; i < BATCHES * BATCH; i++) {
         size_t start = i == 0 ? 0 : ends[i - 1];
         if (i % BATCH == 0) {
@@ -178,15 +178,9 @@ static double bare_rows_per_second(const struct tide_buf *bytes, const size_t *e
             plain(db, "COMMIT");
         }
     }
-    double seconds = (double)(tide_clock_monotonic_us() - start_us) / 1e6;
+    paired_stop(paired);
     (void)sqlite3_finalize(stmt);
     (void)sqlite3_close(db);
-    return (double)(BATCH * BATCHES) / seconds;
-}
-
-static void best(double *kept, double now)
-{
-    *kept = now > *kept ? now : *kept;
 }
 
 static void measure(struct tide_batch **batches)
@@ -194,20 +188,22 @@ static void measure(struct tide_batch **batches)
     struct tide_buf bytes = {0};
     size_t *ends = tide_alloc(BATCH * BATCHES, sizeof(*ends));
     uint64_t written = 0;
-    double bare = 0;
-    double live = 0;
-    double sealed = 0;
+    struct paired bare = {0};
+    struct paired live = {0};
+    struct paired sealed = {0};
     encode(batches, &bytes, ends);
-    for (int i = 0; i < 3; i++) { /* in turn, the best of each */
-        best(&bare, bare_rows_per_second(&bytes, ends));
-        best(&live, archive_rows_per_second(batches, (uint64_t)1 << 40, &written));
+    for (int i = 0; i < PAIRED_ROUNDS; i++) {
+        write_bare(&bytes, ends, &bare);
+        write_archive(batches, (uint64_t)1 << 40, &written, &live);
         TIDE_ASSERT(written == bytes.len);
-        best(&sealed, archive_rows_per_second(batches, 0, &written));
+        write_archive(batches, 0, &written, &sealed);
     }
-    printf("bare SQLite, the same bytes:  %.0f rows/s of %zu bytes\n", bare,
+    double rows = (double)(BATCH * BATCHES);
+    printf("%d rounds of %.0f rows of %zu bytes\n", PAIRED_ROUNDS, rows,
            bytes.len / (BATCH * BATCHES));
-    printf("archive, nothing sealed:      %.0f rows/s, %.2f of it\n", live, live / bare);
-    printf("archive, sealed all the time: %.0f rows/s, %.2f of it\n", sealed, sealed / bare);
+    paired_print("bare SQLite, the same bytes", &bare, NULL, rows);
+    paired_print("archive, nothing sealed", &live, &bare, rows);
+    paired_print("archive, sealed all the time", &sealed, &bare, rows);
     tide_buf_done(&bytes);
     free(ends);
 }

@@ -38,8 +38,10 @@ void tide_row_lines_done(struct tide_row_lines *lines)
 
 static bool needs_quotes(tide_str text)
 {
+    static const bool is_special[256] = {
+        [','] = true, ['"'] = true, ['\r'] = true, ['\n'] = true, ['\0'] = true};
     for (size_t i = 0; i < text.len; i++) {
-        if (strchr(",\"\r\n", text.ptr[i]) != NULL) { /* NUL too */
+        if (is_special[(unsigned char)text.ptr[i]]) {
             return true;
         }
     }

@@ -153,7 +153,7 @@ static const struct tide_change_schema *schema_of(const struct tide_change_fold 
 }
 
 /* Valid until a row is held. */
-static struct tide_change_held *held_of(const struct tide_change_fold *fold, tide_str key)
+static struct tide_change_held *held_of(struct tide_change_fold *fold, tide_str key)
 {
     size_t number = tide_change_rows_find(&fold->rows, key);
     return number == TIDE_CHANGE_NO_ROW ? NULL : &fold->rows.items[number];

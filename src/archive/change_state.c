@@ -15,6 +15,8 @@
 #define SLOTS_FIRST ((size_t)1024)
 #define LONG_TEXT   255
 
+#define PLACED_AT_ONCE ((size_t)32)
+
 struct tide_change_slot {
     uint32_t hash;
     uint32_t number; /* from 1; 0: free */
@@ -157,8 +159,14 @@ static void let_go(struct tide_change_rows *rows, size_t number, size_t size)
 
 /* Slots */
 
-static size_t slot_of(const struct tide_change_rows *rows, tide_str key, uint64_t hash)
+static uint64_t hash_of(tide_str key)
 {
+    return XXH3_64bits(key.ptr, key.len);
+}
+
+static size_t slot_of(const struct tide_change_rows *rows, tide_str key)
+{
+    uint64_t hash = hash_of(key);
     size_t mask = rows->slot_count - 1;
     size_t at = hash & mask;
     uint32_t short_hash = (uint32_t)(hash >> 32);
@@ -173,56 +181,88 @@ static size_t slot_of(const struct tide_change_rows *rows, tide_str key, uint64_
     return at;
 }
 
+/* An item that has no slot yet, as no other one has its key. */
+static void place_item(struct tide_change_rows *rows, size_t number)
+{
+    uint64_t hash = rows->items[number].hash;
+    size_t mask = rows->slot_count - 1;
+    size_t at = hash & mask;
+    while (rows->slots[at].number != 0) {
+        at = (at + 1) & mask;
+    }
+    rows->slots[at] = (struct tide_change_slot){(uint32_t)(hash >> 32), (uint32_t)number + 1};
+}
+
 static void grow_slots(struct tide_change_rows *rows)
 {
-    size_t count = rows->slot_count == 0 ? SLOTS_FIRST : rows->slot_count * 2;
-    struct tide_change_slot *slots = tide_alloc(count, sizeof(*slots));
-    for (size_t i = 0; i < rows->count; i++) {
-        uint64_t hash = rows->items[i].hash;
-        size_t at = hash & (count - 1);
-        while (slots[at].number != 0) {
-            at = (at + 1) & (count - 1);
-        }
-        slots[at] = (struct tide_change_slot){(uint32_t)(hash >> 32), (uint32_t)i + 1};
+    size_t count = rows->slot_count == 0 ? SLOTS_FIRST : rows->slot_count;
+    while (rows->count * 2 > count) {
+        count *= 2;
     }
-    free(rows->slots);
-    rows->slots = slots;
-    rows->slot_count = count;
+    if (count > rows->slot_count) {
+        free(rows->slots);
+        rows->slots = tide_alloc(count, sizeof(*rows->slots));
+        rows->slot_count = count;
+        for (size_t i = 0; i < rows->placed; i++) {
+            place_item(rows, i);
+        }
+    }
 }
 
-static uint64_t hash_of(tide_str key)
+/* Places those that wait: the slots of some are asked of memory, then they are filled. */
+static void place_items(struct tide_change_rows *rows)
 {
-    return XXH3_64bits(key.ptr, key.len);
+    grow_slots(rows);
+    while (rows->placed < rows->count) {
+        size_t left = rows->count - rows->placed;
+        size_t end = rows->placed + (left < PLACED_AT_ONCE ? left : PLACED_AT_ONCE);
+        for (size_t i = rows->placed; i < end; i++) {
+            struct tide_change_held *held = &rows->items[i];
+            held->hash = hash_of(tide_change_held_key(held));
+            __builtin_prefetch(&rows->slots[held->hash & (rows->slot_count - 1)], 1);
+        }
+        for (; rows->placed < end; rows->placed++) {
+            place_item(rows, rows->placed);
+        }
+    }
 }
 
-size_t tide_change_rows_find(const struct tide_change_rows *rows, tide_str key)
+static bool is_greatest(const struct tide_change_rows *rows, tide_str key)
 {
-    if (rows->count == 0) {
+    return rows->count == 0 ||
+           tide_str_compare(key, tide_change_held_key(&rows->items[rows->greatest])) > 0;
+}
+
+size_t tide_change_rows_find(struct tide_change_rows *rows, tide_str key)
+{
+    if (is_greatest(rows, key)) {
         return TIDE_CHANGE_NO_ROW;
     }
-    uint32_t number = rows->slots[slot_of(rows, key, hash_of(key))].number;
+    place_items(rows);
+    uint32_t number = rows->slots[slot_of(rows, key)].number;
     return number == 0 ? TIDE_CHANGE_NO_ROW : number - 1;
 }
 
-/* The number of the key's item, which is made where there is none. */
-static size_t place_item(struct tide_change_rows *rows, tide_str key)
+static size_t add_item(struct tide_change_rows *rows)
 {
-    if ((rows->count + 1) * 2 > rows->slot_count) {
-        grow_slots(rows);
-    }
-    uint64_t hash = hash_of(key);
-    struct tide_change_slot *slot = &rows->slots[slot_of(rows, key, hash)];
-    if (slot->number != 0) {
-        return slot->number - 1;
-    }
     if (rows->count == rows->cap) {
         TIDE_ASSERT(rows->count < UINT32_MAX / 2);
         rows->cap = rows->cap == 0 ? SLOTS_FIRST : rows->cap * 2;
         rows->items = tide_realloc(rows->items, rows->cap, sizeof(*rows->items));
     }
-    rows->items[rows->count] = (struct tide_change_held){.hash = hash};
-    *slot = (struct tide_change_slot){(uint32_t)(hash >> 32), (uint32_t)rows->count + 1};
+    rows->items[rows->count] = (struct tide_change_held){0};
     return rows->count++;
+}
+
+/* The number of the key's item, which is made where there is none. */
+static size_t item_of(struct tide_change_rows *rows, tide_str key)
+{
+    if (is_greatest(rows, key)) {
+        rows->greatest = add_item(rows);
+        return rows->greatest;
+    }
+    size_t number = tide_change_rows_find(rows, key);
+    return number != TIDE_CHANGE_NO_ROW ? number : add_item(rows);
 }
 
 /* Records */
@@ -285,7 +325,7 @@ size_t tide_change_rows_put(struct tide_change_rows *rows, tide_str key,
                             const struct tide_value *values)
 {
     uint32_t block = 0;
-    size_t number = place_item(rows, key);
+    size_t number = item_of(rows, key);
     struct head head = {.size = sizeof(head) + key.len + values_size(version, values),
                         .key_size = key.len,
                         .number = number};

@@ -3,12 +3,12 @@
  * change_fold.c.
  *
  *     items     one a key, in the order in which keys came; a deleted one stays, for its place
- *     slots     hash -> number of an item
- *     blocks    the items' records, one behind the other. Those that were replaced stay until they
- *               are more than half of their block: then its others are moved, and it is freed
- *     record    its size, number of the item, size of the key; the encoded key (model/value.h);
- *               unless there are none, the values of columns that are not of the key: u8 kind, and
- *               of texts u8 length, or 255 and u32 length, and the text
+ *     slots     hash -> number of an item. While keys rise none is looked for, so that items are
+ * put there when one is that does not: many at a time, which costs a fraction blocks    the items'
+ * records, one behind the other. Those that were replaced stay until they are more than half of
+ * their block: then its others are moved, and it is freed record    its size, number of the item,
+ * size of the key; the encoded key (model/value.h); unless there are none, the values of columns
+ * that are not of the key: u8 kind, and of texts u8 length, or 255 and u32 length, and the text
  *
  * So memory is that of the state, and of records at most as much again.
  */
@@ -63,6 +63,8 @@ struct tide_change_rows {
     size_t cap;
     struct tide_change_slot *slots;
     size_t slot_count;
+    size_t placed;   /* items that are in slots: all before that number */
+    size_t greatest; /* item; where count is 0, none */
     struct tide_change_records *blocks;
     size_t block_count;
     size_t filled;     /* block, from 1; 0: none */
@@ -75,7 +77,7 @@ void tide_change_rows_done(struct tide_change_rows *rows);
 #define TIDE_CHANGE_NO_ROW SIZE_MAX
 
 /** The number of a key's item, by its encoded key, or NO_ROW. */
-size_t tide_change_rows_find(const struct tide_change_rows *rows, tide_str key);
+size_t tide_change_rows_find(struct tide_change_rows *rows, tide_str key);
 
 /**
  * Gives the key's item the values of a version's columns (NULL: none); where there is no item, a

@@ -10,7 +10,7 @@
 #include <stdlib.h>
 
 #define COLUMNS 4
-#define KEYS    300
+#define KEYS    5000
 
 static uint64_t draw(uint64_t *seed, uint64_t limit)
 {
@@ -113,11 +113,13 @@ static void rows_give_back_what_was_put_last(void **state)
     char *text = tide_alloc(1, lens[7]);
     for (uint64_t seed = 1; seed <= 6; seed++) {
         TIDE_CLEANUP(table_done) struct table table;
-        struct want wants[KEYS] = {0};
+        struct want *wants = tide_alloc(KEYS, sizeof(*wants));
         uint64_t random = seed;
         table_init(&table);
         for (size_t i = 0; i < 20000; i++) {
-            uint64_t number = draw(&random, i < 10000 ? KEYS / 3 : KEYS);
+            bool is_rising =
+                seed % 2 == 0 && i < KEYS / 2; /* as from a copy that reads by the key */
+            uint64_t number = is_rising ? i * 2 : draw(&random, i < 10000 ? KEYS / 3 : KEYS);
             size_t rare = draw(&random, 100) == 0 ? 8 : 6;
             struct want want = {.is_there = true,
                                 .has_values = draw(&random, 10) > 0,
@@ -126,10 +128,15 @@ static void rows_give_back_what_was_put_last(void **state)
             memset(text, want.fill, want.len);
             wants[number] = want;
             put(&table, number, &want, text);
+            if (i % 1000 == 999) {
+                number = draw(&random, KEYS);
+                expect(&table, number, &wants[number]);
+            }
         }
         for (uint64_t number = 0; number < KEYS; number++) {
             expect(&table, number, &wants[number]);
         }
+        free(wants);
     }
     free(text);
 }
