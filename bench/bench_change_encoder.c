@@ -1,21 +1,20 @@
 /*
- * Sealing and reading back: bytes of live rows a second on one core, of a table as shops have them
- * (a key, texts of few and of many values, a number, a decimal, times), in PostgreSQL's types and
- * in SQLite's; and the size of a segment against that of its rows.
+ * Sealing and reading back: bytes of live rows a second of one core's time, of a table as shops
+ * have them (a key, texts of few and of many values, a number, a decimal, times), in PostgreSQL's
+ * types and in SQLite's; and the size of a segment against that of its rows.
  */
 #include "archive/change_encoder.h"
 #include "archive/change_row.h"
 #include "archive/change_schema.h"
 #include "base/alloc.h"
 #include "base/attr.h"
-#include "base/clock.h"
+#include "paired.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 
 #define ROWS     ((size_t)64 * 1024)
 #define COLUMNS  9
-#define ROUNDS   5
 #define TEXT_MAX 64
 
 /* What the columns are and what is in them. */
@@ -156,27 +155,28 @@ static void measure(const struct table *table)
     const struct tide_archive_caller_row schema = {.bytes = tide_buf_str(&json)};
     const struct tide_archive_encode_input input = {TIDE_STR("shop.orders"), rows, ROWS, &schema,
                                                     1};
-    int64_t seal_us = INT64_MAX;
-    int64_t read_us = INT64_MAX;
-    for (size_t round = 0; round < ROUNDS; round++) {
-        size_t read = 0;
-        const struct tide_archive_row_taker taker = {take, &read};
+    struct paired sealed = {0};
+    struct paired read = {0};
+    for (size_t round = 0; round < PAIRED_ROUNDS; round++) {
+        size_t size = 0;
+        const struct tide_archive_row_taker taker = {take, &size};
         tide_archive_draft_reset(&draft);
-        int64_t start = tide_clock_monotonic_us();
+        paired_start(&sealed);
         must(tide_change_encoder.encode(NULL, &input, &draft, &err), &err);
-        int64_t middle = tide_clock_monotonic_us();
+        paired_stop(&sealed);
         const struct tide_archive_segment segment = {.bytes = tide_buf_str(&draft.bytes)};
+        paired_start(&read);
         must(tide_change_encoder.decode(NULL, input.series, &segment, &taker, &err), &err);
-        int64_t end = tide_clock_monotonic_us();
-        TIDE_ASSERT(read == bytes.len);
-        seal_us = middle - start < seal_us ? middle - start : seal_us;
-        read_us = end - middle < read_us ? end - middle : read_us;
+        paired_stop(&read);
+        TIDE_ASSERT(size == bytes.len);
     }
     free(rows);
+    double megabytes = (double)bytes.len / 1e6;
     (void)printf(
         "%-10s %zu bytes a row, sealed %.0f MB/s, read back %.0f MB/s, %.1f %% of its size\n",
-        table->name, bytes.len / ROWS, (double)bytes.len / (double)seal_us,
-        (double)bytes.len / (double)read_us, 100.0 * (double)draft.bytes.len / (double)bytes.len);
+        table->name, bytes.len / ROWS, megabytes / paired_least(sealed.processor, sealed.count),
+        megabytes / paired_least(read.processor, read.count),
+        100.0 * (double)draft.bytes.len / (double)bytes.len);
 }
 
 int main(void)
