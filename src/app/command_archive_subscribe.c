@@ -129,7 +129,12 @@ static void show_progress(struct subscribe_command *command)
 static tide_status came(void *context, size_t size, struct tide_error *err)
 {
     struct subscribe_command *command = context;
-    TIDE_TRY(tide_subscriber_came(command->subscriber, size, err));
+    tide_status status = tide_subscriber_came(command->subscriber, size, err);
+    if (status == TIDE_INVALID) { /* what the publisher has sent is: that is no wrong usage */
+        err->status = TIDE_REMOTE;
+        return TIDE_REMOTE;
+    }
+    TIDE_TRY(status);
     show_progress(command);
     return TIDE_OK;
 }
