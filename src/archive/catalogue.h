@@ -68,6 +68,9 @@ tide_status tide_archive_series_read(struct tide_archive *archive, int64_t sourc
 tide_status tide_archive_newest_row(struct tide_archive *archive, int64_t source, bool *ret_is_any,
                                     int64_t *ret_ts, struct tide_error *err);
 
+/* Under which name a sink keeps what it holds (port/owner.h). */
+#define TIDE_ARCHIVE_HELD_BY_SINK TIDE_STR("sink")
+
 /** Appends the bytes kept under `name` beside a source's rows; `ret_is_any`: there are some. */
 tide_status tide_archive_held_read(struct tide_archive *archive, int64_t source, tide_str name,
                                    bool *ret_is_any, struct tide_buf *ret_bytes,

@@ -7,6 +7,7 @@
 #include "base/map.h"
 #include "format/interval_set.h"
 
+#include <inttypes.h>
 #include <stdlib.h>
 
 /* The seqs of one attempt. */
@@ -122,18 +123,23 @@ static const uint64_t *starts_of(const struct entry *entry)
     return (const uint64_t *)(const void *)entry->starts.ptr;
 }
 
+static const struct tide_interval_set *find_seqs(const struct entry *entry, uint32_t attempt)
+{
+    static const struct tide_interval_set none;
+    for (size_t i = 0; i < entry->attempt_count; i++) {
+        if (entry->attempts[i].number == attempt) {
+            return &entry->attempts[i].seqs;
+        }
+    }
+    return &none;
+}
+
 /* Whether each seq from `start` to before `end` came in that attempt. */
 static bool has_seqs(const struct entry *entry, uint32_t attempt, uint64_t start, uint64_t end)
 {
-    for (size_t i = 0; i < entry->attempt_count; i++) {
-        const struct tide_interval_set *seqs = &entry->attempts[i].seqs;
-        if (entry->attempts[i].number == attempt) {
-            return tide_interval_set_count_below(seqs, end) -
-                       tide_interval_set_count_below(seqs, start) ==
-                   end - start;
-        }
-    }
-    return false;
+    const struct tide_interval_set *seqs = find_seqs(entry, attempt);
+    return tide_interval_set_count_below(seqs, end) - tide_interval_set_count_below(seqs, start) ==
+           end - start;
 }
 
 /* The rows of each attempt count from its start to where a later one starts. */
@@ -152,6 +158,54 @@ static bool is_complete(const struct tide_change_snapshot *snapshot, const struc
         end = start < end ? start : end;
     }
     return true;
+}
+
+static bool has_earlier(const struct entry *entry, uint32_t attempt)
+{
+    for (size_t i = 0; i < entry->attempt_count; i++) {
+        if (entry->attempts[i].number < attempt && entry->attempts[i].seqs.count > 0) {
+            return true;
+        }
+    }
+    return false;
+}
+
+static void add_lack(struct tide_change_lack *lack, const struct tide_interval_set *seqs,
+                     uint64_t start, uint64_t end)
+{
+    struct tide_interval missing = {0};
+    if (start < end && tide_interval_set_missing(seqs, start, end, &missing, 1) > 0) {
+        lack->rows += (end - start) - (tide_interval_set_count_below(seqs, end) -
+                                       tide_interval_set_count_below(seqs, start));
+        lack->first_seq = missing.first;
+    }
+}
+
+/* From the newest attempt to the first, each up to where a later one starts. */
+struct tide_change_lack tide_change_history_lack(const struct tide_change_history *history,
+                                                 size_t number, uint64_t next_seq)
+{
+    const struct tide_change_snapshot *snapshot = &history->snapshots[number];
+    const struct entry *entry = &history->entries[number];
+    struct tide_change_lack lack = {0};
+    bool is_open = !snapshot->has_end;
+    uint64_t end = snapshot->row_count;
+    uint32_t count = snapshot->starts == NULL ? 0 : snapshot->attempt;
+    if (snapshot->starts == NULL && snapshot->attempt > 0) {
+        return lack; /* nothing tells where its attempts start */
+    }
+    for (uint32_t attempt = count + 1; attempt > 0; attempt--) {
+        const struct tide_interval_set *seqs = find_seqs(entry, attempt - 1);
+        uint64_t start = attempt == 1 ? 0 : snapshot->starts[attempt - 2];
+        uint64_t top = !is_open ? end : seqs->count > 0 ? seqs->max + 1 : start;
+        top = is_open && next_seq > top ? next_seq : top;
+        bool may_be_forgotten = !snapshot->has_begin && !has_earlier(entry, attempt - 1);
+        uint64_t from = !may_be_forgotten ? start : seqs->count > 0 ? seqs->min : top;
+        add_lack(&lack, seqs, from > start ? from : start, top);
+        end = start < top ? start : top;
+        is_open = false;
+    }
+    return lack;
 }
 
 /* A resume from the first row serves as a begin: a copy may be interrupted before it has sent any.
@@ -268,14 +322,39 @@ bool tide_change_snapshot_is_by(const struct tide_change_snapshot *snapshot,
            tide_change_place_compare(snapshot->changes_to, last) <= 0;
 }
 
+/* None is complete: what the newest that has ended lacks, else that one is still to end. */
+static tide_status fail_incomplete(const struct tide_change_history *history,
+                                   struct tide_error *err)
+{
+    for (size_t i = history->count; i > 0; i--) {
+        const struct tide_change_snapshot *snapshot = &history->snapshots[i - 1];
+        struct tide_change_lack lack = tide_change_history_lack(history, i - 1, 0);
+        if (lack.rows > 0) {
+            return tide_fail(err, TIDE_INVALID,
+                             "rows of copy %s are missing in the archive (%" PRIu64 ", from "
+                             "seq %" PRIu64 " on), and no other copy is complete, so no state of "
+                             "the table can be rebuilt: copy it anew (tidemark backfill)",
+                             snapshot->id, lack.rows, lack.first_seq);
+        }
+        if (snapshot->has_end && !snapshot->has_begin) {
+            return tide_fail(err, TIDE_INVALID,
+                             "the begin of copy %s is not in the archive, and no other copy is "
+                             "complete, so no state of the table can be rebuilt: copy it anew "
+                             "(tidemark backfill)",
+                             snapshot->id);
+        }
+    }
+    return tide_fail(err, TIDE_INVALID,
+                     "no copy of the table is complete in the archive yet, so no state of it "
+                     "can be rebuilt: wait for the end of one");
+}
+
 static tide_status fail_base(const struct tide_change_history *history,
                              const struct tide_change_snapshot *first,
                              const struct tide_change_moment *moment, struct tide_error *err)
 {
     if (first == NULL) {
-        return tide_fail(err, TIDE_INVALID,
-                         "no copy of the table is complete in the archive yet, so no state of it "
-                         "can be rebuilt: wait for the end of one");
+        return fail_incomplete(history, err);
     }
     if (!moment->is_position) {
         char text[TIDE_RFC3339_MS_LEN + 1];

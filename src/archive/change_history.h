@@ -66,6 +66,20 @@ void tide_change_history_add(struct tide_change_history *history, int64_t ts,
 const struct tide_change_snapshot *
 tide_change_history_snapshots(const struct tide_change_history *history, size_t *ret_count);
 
+/* Rows of a snapshot that should be there and are not. */
+struct tide_change_lack {
+    uint64_t rows;
+    uint64_t first_seq; /* of them */
+};
+
+/**
+ * What snapshot `number` (of the array) lacks: seqs up to its end; where that is not there, up to
+ * the newest that came, or to before `next_seq` if that is later. Of one whose begin is not there,
+ * what is before the first row that is may have been forgotten as old, and does not count.
+ */
+struct tide_change_lack tide_change_history_lack(const struct tide_change_history *history,
+                                                 size_t number, uint64_t next_seq);
+
 /** Whether a row of a snapshot is void: a later attempt began at or before its seq. */
 bool tide_change_snapshot_voids(const struct tide_change_snapshot *snapshot,
                                 const struct tide_change_row *row);

@@ -7,6 +7,7 @@
 #include "archive/change_history.h"
 #include "archive/change_position.h"
 #include "archive/change_scan.h"
+#include "port/owner.h"
 
 /* What the changes so far have proved to be whole. */
 struct chain {
@@ -18,6 +19,8 @@ struct chain {
 
 struct check {
     const struct tide_archive_series_info *series;
+    struct tide_change_history *history; /* of its copies */
+    struct tide_progress held;           /* by a sink: how far each copy has come */
     struct tide_arena *arena;
     struct tide_archive_findings *findings;
     struct chain chain;
@@ -84,14 +87,85 @@ static void follow(struct check *check, const struct tide_change_seen *seen)
     chain->has_begin = false;
 }
 
+/* Up to where a sink has held it; 0: it does not say. */
+static uint64_t held_to(const struct check *check, const struct tide_change_snapshot *snapshot)
+{
+    for (size_t i = 0; i < check->held.snapshot_count; i++) {
+        const struct tide_held_snapshot *held = &check->held.snapshots[i];
+        if (strcmp(held->id, snapshot->id) == 0 && held->attempt == snapshot->attempt) {
+            return held->next_seq;
+        }
+    }
+    return 0;
+}
+
+static void report_copy(const struct check *check, const struct tide_change_snapshot *snapshot,
+                        size_t number)
+{
+    const struct tide_archive_series_info *series = check->series;
+    int len = (int)(series->name.len < 200 ? series->name.len : 200);
+    uint64_t next_seq = held_to(check, snapshot);
+    bool has_ended = next_seq == TIDE_SEQ_ENDED;
+    struct tide_change_lack lack =
+        tide_change_history_lack(check->history, number, has_ended ? 0 : next_seq);
+    if (has_ended && !snapshot->has_end) {
+        tide_archive_findings_add(check->findings, check->arena, false,
+                                  "source %" PRId64 ", %.*s: the end of copy %s is missing",
+                                  series->source, len, series->name.ptr, snapshot->id);
+    }
+    if (lack.rows > 0) {
+        tide_archive_findings_add(check->findings, check->arena, false,
+                                  "source %" PRId64 ", %.*s: rows of copy %s are missing: %" PRIu64
+                                  ", from seq %" PRIu64 " on",
+                                  series->source, len, series->name.ptr, snapshot->id, lack.rows,
+                                  lack.first_seq);
+    } else if (!snapshot->has_begin) {
+        tide_archive_findings_add(check->findings, check->arena, true,
+                                  "source %" PRId64 ", %.*s: the begin of copy %s is not there, "
+                                  "as when it was forgotten as old",
+                                  series->source, len, series->name.ptr, snapshot->id);
+    }
+}
+
+static void report_copies(const struct check *check)
+{
+    size_t count = 0;
+    const struct tide_change_snapshot *snapshots =
+        tide_change_history_snapshots(check->history, &count);
+    for (size_t i = 0; i < count; i++) {
+        report_copy(check, &snapshots[i], i);
+    }
+}
+
 static void take(struct check *check, const struct tide_change_seen *seen)
 {
+    tide_change_history_add(check->history, seen->ts, &seen->row);
     if (seen->row.kind == TIDE_ROW_CHANGE) {
         follow(check, seen);
     } else if (seen->row.kind == TIDE_ROW_BEGIN) {
         check->chain.has_begin = true;
         check->chain.begin = (struct tide_change_place){seen->row.incarnation, seen->row.place};
     }
+}
+
+static tide_status read_held(struct tide_archive *archive, struct check *check,
+                             struct tide_error *err)
+{
+    TIDE_CLEANUP(tide_buf_done) struct tide_buf bytes = {0};
+    struct tide_owner ignored;
+    bool is_any = false;
+    TIDE_TRY(tide_archive_held_read(archive, check->series->source, TIDE_ARCHIVE_HELD_BY_SINK,
+                                    &is_any, &bytes, err));
+    struct tide_reader reader = tide_reader_of(tide_buf_str(&bytes));
+    if (is_any) {
+        tide_owner_take(&reader, check->arena, &ignored, &check->held);
+    }
+    return !is_any || tide_reader_is_done(&reader)
+               ? TIDE_OK
+               : tide_fail(err, TIDE_CORRUPT,
+                           "source %" PRId64 ": the record of what is held does not follow its "
+                           "layout",
+                           check->series->source);
 }
 
 static tide_status check_series(struct tide_archive *archive, struct check *check,
@@ -102,15 +176,20 @@ static tide_status check_series(struct tide_archive *archive, struct check *chec
                                              .series = check->series->name,
                                              .start_ts = INT64_MIN,
                                              .end_ts = INT64_MAX};
+    TIDE_CLEANUP(tide_change_history_free_ptr)
+    struct tide_change_history *history = tide_change_history_new(NULL);
     struct tide_change_seen seen;
     tide_status status = tide_change_scan_open(archive, &range, &scan, err);
+    check->history = history;
     while (status == TIDE_OK) {
         status = tide_change_scan_next(scan, &seen, err);
         if (status == TIDE_OK) {
             take(check, &seen);
         }
     }
-    return status == TIDE_END ? TIDE_OK : status;
+    TIDE_TRY(status == TIDE_END ? TIDE_OK : status);
+    report_copies(check);
+    return TIDE_OK;
 }
 
 static bool is_ours(const struct tide_archive_catalogue *catalogue, int64_t source,
@@ -130,7 +209,8 @@ static tide_status check_all(struct tide_archive *archive, struct tide_arena *ar
                              struct tide_archive_findings *findings, struct tide_error *err)
 {
     for (size_t i = 0; i < catalogue->series_count; i++) {
-        struct check check = {&catalogue->series[i], arena, findings, {0}};
+        struct check check = {
+            .series = &catalogue->series[i], .arena = arena, .findings = findings};
         tide_str encoder = TIDE_STR("");
         int64_t source = check.series->source;
         if (!is_ours(catalogue, source, &encoder)) {
@@ -143,7 +223,9 @@ static tide_status check_all(struct tide_archive *archive, struct tide_arena *ar
             }
             continue;
         }
-        tide_status status = check_series(archive, &check, err);
+        tide_status status = read_held(archive, &check, err);
+        status = status == TIDE_OK ? check_series(archive, &check, err) : status;
+        tide_progress_done(&check.held);
         if (status == TIDE_CORRUPT) {
             tide_archive_findings_add(findings, arena, false, "%s", err->message);
         } else if (status != TIDE_OK) {

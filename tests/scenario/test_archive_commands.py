@@ -2,6 +2,7 @@
 
 import bisect
 import collections
+import contextlib
 import csv
 import io
 import json
@@ -636,3 +637,35 @@ def test_export_gives_every_table_files_of_its_own(run, start, tmp_path):
     files = sorted(path.name for path in (tmp_path / "x").iterdir())
     assert "s.a: " in told and "in 2 files" in told
     assert files == ["s.a-2.parquet", "s.a.parquet", "s.a~2.parquet"]
+
+
+@pytest.mark.parametrize("lost, said", [
+    ("seq IN (20, 21)", "problem: source 1, s.s: rows of copy {id} are missing: 2, from seq 20 on"),
+    ("seq = 39", "problem: source 1, s.s: rows of copy {id} are missing: 1, from seq 39 on"),
+    ("op = 'end'", "problem: source 1, s.s: the end of copy {id} is missing"),
+    ("op = 'begin'", "note: source 1, s.s: the begin of copy {id} is not there"),
+])
+def test_rows_of_a_copy_that_are_missing_are_found_and_said(run, tmp_path, lost, said):
+    """Rows that somebody has deleted from the file."""
+    make_sums(tmp_path / "s.db")
+    with process.Process("copy", "sqlite:s.db", "archive:s.tide", "--follow",
+                         cwd=tmp_path) as service:
+        service.wait_until(lambda: (tmp_path / "s.tide").exists() and
+                           run("archive", "cat", "s.tide").code == 0, 60, "a copy")
+        service.kill()
+    run("archive", "verify", "--full", "s.tide").check()
+    lines = run("archive", "cat", "s.tide", "--changes", "--format", "csv").check().out
+    rows = list(csv.DictReader(io.StringIO(lines)))
+    with contextlib.closing(sqlite3.connect(tmp_path / "s.tide")) as db:
+        times = [ts for ts, in db.execute("SELECT ts FROM wal ORDER BY ts")]
+        db.execute("CREATE TEMP TABLE found (ts, op, seq)")
+        db.executemany("INSERT INTO found VALUES (?, ?, ?)",
+                       [(ts, row["_op"], int(row["_seq"]) if row["_op"] == "row" else None)
+                        for ts, row in zip(times, rows, strict=True)])
+        db.execute(f"DELETE FROM wal WHERE ts IN (SELECT ts FROM found WHERE {lost})")
+        db.commit()
+    found = run("archive", "verify", "--full", "s.tide")
+    assert said.format(id=rows[0]["_snapshot_id"]) in found.out, found.out
+    assert found.code == (1 if said.startswith("problem") else 0)
+    state = run("archive", "cat", "s.tide").check(1)
+    assert state.out == "" and rows[0]["_snapshot_id"] in state.err or "end" in lost, state.err

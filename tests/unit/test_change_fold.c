@@ -399,19 +399,91 @@ static tide_str row_bytes(const struct world *world, size_t i)
     return tide_str_of(world->bytes.ptr + start, ends[i] - start);
 }
 
-static struct tide_change_history *read_history(const struct world *world)
+/* Of all rows from `first` on, but for `left_out`. */
+static struct tide_change_history *read_some(const struct world *world, int64_t first,
+                                             int64_t left_out)
 {
     struct tide_change_history *history = tide_change_history_new(&tide_position_integer);
     struct tide_arena arena TIDE_CLEANUP(tide_arena_done) = {0};
-    for (int64_t i = 0; i < world->ts; i++) {
+    for (int64_t i = first; i < world->ts; i++) {
         struct tide_change_row row;
         struct tide_error err = {0};
+        if (i == left_out) {
+            continue;
+        }
         tide_arena_reset(&arena);
         assert_int_equal(
             tide_change_row_decode(row_bytes(world, (size_t)i), 3, 1, &arena, &row, &err), TIDE_OK);
         tide_change_history_add(history, i, &row);
     }
     return history;
+}
+
+static struct tide_change_history *read_history(const struct world *world)
+{
+    return read_some(world, 0, -1);
+}
+
+static struct tide_change_lack lack_of(const struct tide_change_history *history)
+{
+    struct tide_change_lack lack = {0};
+    size_t count = 0;
+    (void)tide_change_history_snapshots(history, &count);
+    for (size_t i = 0; i < count; i++) {
+        struct tide_change_lack one = tide_change_history_lack(history, i, 0);
+        lack.rows += one.rows;
+        lack.first_seq = one.rows > 0 ? one.first_seq : lack.first_seq;
+    }
+    return lack;
+}
+
+static void expect_lack(const struct world *world, int64_t first, int64_t left_out, uint64_t rows,
+                        uint64_t seq)
+{
+    struct tide_change_history *history TIDE_CLEANUP(tide_change_history_free_ptr) =
+        read_some(world, first, left_out);
+    struct tide_change_lack lack = lack_of(history);
+    assert_int_equal(lack.rows, rows);
+    assert_int_equal(lack.first_seq, seq);
+}
+
+/* One row of a copy that has ended, and counts, is left out. False: that row is none. */
+static bool expect_one_lack(const struct world *world, const struct tide_change_history *history,
+                            int64_t at)
+{
+    struct tide_arena arena TIDE_CLEANUP(tide_arena_done) = {0};
+    struct tide_change_row row;
+    struct tide_error err = {0};
+    size_t count = 0;
+    assert_int_equal(tide_change_row_decode(row_bytes(world, (size_t)at), 3, 1, &arena, &row, &err),
+                     TIDE_OK);
+    const struct tide_change_snapshot *all = tide_change_history_snapshots(history, &count);
+    for (size_t i = 0; i < count; i++) {
+        if ((row.kind == TIDE_ROW_SNAPSHOT || row.kind == TIDE_ROW_STUB) && all[i].is_complete &&
+            strcmp(all[i].id, row.snapshot_id) == 0 && !tide_change_snapshot_voids(&all[i], &row)) {
+            expect_lack(world, 0, at, 1, row.seq);
+            return true;
+        }
+    }
+    return false;
+}
+
+static void lack_of_random_histories_is_what_was_left_out(void **state)
+{
+    size_t left_out = 0;
+    (void)state;
+    for (uint64_t seed = 1; seed <= 1500; seed++) {
+        struct world *world TIDE_CLEANUP(world_free) = make_world(seed);
+        struct tide_change_history *history TIDE_CLEANUP(tide_change_history_free_ptr) =
+            read_history(world);
+        expect_lack(world, 0, -1, 0, 0);
+        for (int i = 0; i < 16 && world->ts > 0; i++) {
+            int64_t at = (int64_t)below(world, (uint64_t)world->ts);
+            expect_lack(world, at, -1, 0, 0); /* what is older was forgotten */
+            left_out += expect_one_lack(world, history, at);
+        }
+    }
+    assert_true(left_out > 300);
 }
 
 static void expect_row(const struct tide_change_state *got, const struct cell *want, unsigned key)
@@ -843,6 +915,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(fold_of_random_histories_is_the_source_at_that_moment),
+        cmocka_unit_test(lack_of_random_histories_is_what_was_left_out),
         cmocka_unit_test(fold_of_a_copy_without_a_seq_is_refused),
         cmocka_unit_test(end_removes_what_the_copy_did_not_have),
         cmocka_unit_test(fold_counts_changes_that_never_came),

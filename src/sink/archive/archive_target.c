@@ -78,7 +78,7 @@ static tide_status read_held(struct tide_archive *archive, const char *path, int
     struct tide_owner owner;
     struct tide_error ignored;
     bool is_any = false;
-    TIDE_TRY(tide_archive_held_read(archive, source, TIDE_ARCHIVE_HELD_NAME, &is_any, &bytes, err));
+    TIDE_TRY(tide_archive_held_read(archive, source, TIDE_ARCHIVE_HELD_BY_SINK, &is_any, &bytes, err));
     if (!is_any) {
         return TIDE_OK;
     }
@@ -282,7 +282,7 @@ tide_status tide_archive_target_write(struct tide_archive_target *target,
     tide_owner_encode(&target->owner, progress, &target->scratch);
     const struct tide_archive_held held = {
         .source = target->source,
-        .name = TIDE_ARCHIVE_HELD_NAME,
+        .name = TIDE_ARCHIVE_HELD_BY_SINK,
         .bytes = tide_buf_str(&target->scratch),
     };
     tick->held = &held;

@@ -11,9 +11,6 @@
 #include "port/owner.h"
 #include "port/sink.h"
 
-/* Under which name the record of what is held is kept beside our source's rows. */
-#define TIDE_ARCHIVE_HELD_NAME TIDE_STR("sink")
-
 /* Labels of our sources. */
 #define TIDE_ARCHIVE_LABEL_PROGRAM "program" /* "tidemark" */
 #define TIDE_ARCHIVE_LABEL_SOURCE  "source"  /* the identity that the database had first */
