@@ -65,6 +65,7 @@ tide_status tide_archive_cat_state(struct tide_archive *archive, const struct ti
     TIDE_TRY(tide_archive_catalogue_read(held, &arena, &catalogue, err));
     TIDE_TRY(tide_archive_choice_find(&cat->choice, cat->path, &catalogue, &series, err));
     TIDE_TRY(tide_archive_state_fold(held, series, &cat->as_of, &state, err));
+    TIDE_TRY(tide_archive_state_note_late(held, series->source, &cat->as_of, err));
     TIDE_TRY(print_state(&state, cat->format, &stale, err));
     *ret_is_whole = tide_archive_state_warn(&state, series, stale);
     return TIDE_OK;

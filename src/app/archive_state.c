@@ -1,6 +1,9 @@
 #include "app/archive_state.h"
 
 #include "archive/caller_rows.h"
+#include "archive/change_position.h"
+#include "archive/change_sink_held.h"
+#include "base/clock.h"
 #include "base/log.h"
 
 #include <inttypes.h>
@@ -16,6 +19,79 @@ static struct tide_change_moment moment_of(const struct tide_archive_moment *as_
                   .place = {as_of->position, TIDE_INDEX_AFTER_ALL, true}},
     };
     return moment;
+}
+
+/* Up to where a sink has written the source's changes; not known without a record of it. */
+static tide_status read_held_place(struct tide_archive *archive, int64_t source,
+                                   struct tide_place *ret_place, struct tide_error *err)
+{
+    TIDE_CLEANUP(tide_arena_done) struct tide_arena arena = {0};
+    TIDE_CLEANUP(tide_progress_done) struct tide_progress progress = {0};
+    struct tide_owner ignored;
+    bool is_any = false;
+    TIDE_TRY(
+        tide_change_sink_held_read(archive, source, &arena, &is_any, &ignored, &progress, err));
+    *ret_place = progress.place;
+    return TIDE_OK;
+}
+
+/*
+ * A numbered change that the archive does not hold is still to come: its state would be another
+ * one tomorrow. A place in PostgreSQL's log is mostly one at which no table of ours changed.
+ */
+static tide_status check_position(struct tide_archive *archive, int64_t source,
+                                  const struct tide_change_summary *summary,
+                                  const struct tide_change_moment *moment, struct tide_error *err)
+{
+    TIDE_CLEANUP(tide_buf_done) struct tide_buf text = {0};
+    struct tide_change_place held = {.incarnation = summary->incarnation};
+    if (!moment->is_position || moment->place.incarnation < summary->incarnation ||
+        summary->position_kind != &tide_position_integer) {
+        return TIDE_OK;
+    }
+    TIDE_TRY(read_held_place(archive, source, &held.place, err));
+    held = tide_change_place_compare(held, summary->newest) > 0 ? held : summary->newest;
+    held.place.index = moment->place.place.index;
+    if (tide_change_place_compare(moment->place, held) <= 0) {
+        return TIDE_OK;
+    }
+    tide_change_position_append(&text, summary->position_kind, held.place.position);
+    return tide_fail(err, TIDE_END,
+                     "the archive has not come to that position yet: what it holds goes up to %.*s",
+                     TIDE_STR_ARG(tide_buf_str(&text)));
+}
+
+static void note_late(const char *where)
+{
+    tide_log(TIDE_LOG_WARN,
+             "what the archive holds of that source goes up to %s: what was committed between "
+             "then and the moment asked for, if anything, is not in it",
+             where);
+}
+
+tide_status tide_archive_state_note_late(struct tide_archive *archive, int64_t source,
+                                         const struct tide_archive_moment *as_of,
+                                         struct tide_error *err)
+{
+    bool is_any = false;
+    int64_t newest_ns = 0;
+    char text[TIDE_RFC3339_MS_LEN + 1];
+    struct tide_place held = {0};
+    if (as_of->is_given && as_of->is_position && as_of->is_lsn) {
+        TIDE_TRY(read_held_place(archive, source, &held, err));
+        if (held.known && tide_position_compare(as_of->position, held.position) > 0) {
+            TIDE_CLEANUP(tide_buf_done) struct tide_buf lsn = {0};
+            tide_lsn_append(&lsn, held.position.lo);
+            note_late(tide_buf_cstr(&lsn));
+        }
+    } else if (as_of->is_given && !as_of->is_position) {
+        TIDE_TRY(tide_archive_newest_row(archive, source, &is_any, &newest_ns, err));
+        if (is_any && as_of->utc_us > newest_ns / 1000) {
+            tide_rfc3339_ms(newest_ns / 1000, text);
+            note_late(text);
+        }
+    }
+    return TIDE_OK;
 }
 
 /* The newest caller row has them, where no row of the state does. */
@@ -50,8 +126,10 @@ tide_status tide_archive_state_fold(struct tide_archive *archive,
         TIDE_TRY(tide_archive_moment_check(as_of, tide_str_from(summary.position_kind->name), err));
     }
     const struct tide_change_moment moment = moment_of(as_of, &summary);
-    tide_status status = tide_change_series_fold(archive, series, ret_state->history, &moment,
-                                                 &ret_state->fold, err);
+    tide_status status = check_position(archive, series->source, &summary, &moment, err);
+    status = status == TIDE_OK ? tide_change_series_fold(archive, series, ret_state->history,
+                                                         &moment, &ret_state->fold, err)
+                               : status;
     if (status != TIDE_OK) {
         (void)tide_fail_context(err, "%.*s", TIDE_STR_ARG(series->name));
     }

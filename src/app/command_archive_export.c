@@ -203,8 +203,14 @@ static tide_status run(const struct export_command *command, bool *ret_is_whole,
     TIDE_TRY(tide_archive_choice_check(&command->arguments.choice, command->arguments.path,
                                        &catalogue, err));
     TIDE_TRY(prepare_dir(command->arguments.to, err));
+    bool is_noted = false;
     for (size_t i = 0; i < catalogue.series_count; i++) {
+        int64_t source = catalogue.series[i].source;
+        is_noted = is_noted && source == catalogue.series[i - 1].source;
         if (tide_archive_choice_has(&command->arguments.choice, &catalogue.series[i])) {
+            TIDE_TRY(is_noted ? TIDE_OK
+                              : tide_archive_state_note_late(held, source, &command->as_of, err));
+            is_noted = true;
             TIDE_TRY(export_table(command, held, &catalogue, i, ret_is_whole, err));
         }
     }

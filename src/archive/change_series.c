@@ -22,6 +22,10 @@ static void count(struct tide_change_summary *summary, const struct tide_change_
     summary->changes += kind == TIDE_ROW_CHANGE;
     summary->rows += kind == TIDE_ROW_SNAPSHOT || kind == TIDE_ROW_STUB;
     summary->marks += kind >= TIDE_ROW_BEGIN;
+    struct tide_change_place place = {seen->row.incarnation, seen->row.place};
+    if (kind <= TIDE_ROW_STUB && tide_change_place_compare(place, summary->newest) > 0) {
+        summary->newest = place;
+    }
     if (seen->row.incarnation > summary->incarnation) {
         summary->incarnation = seen->row.incarnation;
     }

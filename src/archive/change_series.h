@@ -23,6 +23,7 @@ struct tide_change_summary {
     int64_t state_from_us;                          /* from this time on */
     int64_t newest_state_us;                        /* when its newest complete copy ended */
     uint32_t incarnation;                           /* the newest there is */
+    struct tide_change_place newest;                /* of changes and rows of copies */
     const struct tide_position_kind *position_kind; /* NULL: without rows, or not known */
 };
 

@@ -7,7 +7,7 @@
 #include "archive/change_history.h"
 #include "archive/change_position.h"
 #include "archive/change_scan.h"
-#include "port/owner.h"
+#include "archive/change_sink_held.h"
 
 /* What the changes so far have proved to be whole. */
 struct chain {
@@ -148,26 +148,6 @@ static void take(struct check *check, const struct tide_change_seen *seen)
     }
 }
 
-static tide_status read_held(struct tide_archive *archive, struct check *check,
-                             struct tide_error *err)
-{
-    TIDE_CLEANUP(tide_buf_done) struct tide_buf bytes = {0};
-    struct tide_owner ignored;
-    bool is_any = false;
-    TIDE_TRY(tide_archive_held_read(archive, check->series->source, TIDE_ARCHIVE_HELD_BY_SINK,
-                                    &is_any, &bytes, err));
-    struct tide_reader reader = tide_reader_of(tide_buf_str(&bytes));
-    if (is_any) {
-        tide_owner_take(&reader, check->arena, &ignored, &check->held);
-    }
-    return !is_any || tide_reader_is_done(&reader)
-               ? TIDE_OK
-               : tide_fail(err, TIDE_CORRUPT,
-                           "source %" PRId64 ": the record of what is held does not follow its "
-                           "layout",
-                           check->series->source);
-}
-
 static tide_status check_series(struct tide_archive *archive, struct check *check,
                                 struct tide_error *err)
 {
@@ -223,7 +203,10 @@ static tide_status check_all(struct tide_archive *archive, struct tide_arena *ar
             }
             continue;
         }
-        tide_status status = read_held(archive, &check, err);
+        struct tide_owner ignored;
+        bool is_any = false;
+        tide_status status =
+            tide_change_sink_held_read(archive, source, arena, &is_any, &ignored, &check.held, err);
         status = status == TIDE_OK ? check_series(archive, &check, err) : status;
         tide_progress_done(&check.held);
         if (status == TIDE_CORRUPT) {

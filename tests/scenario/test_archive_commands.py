@@ -669,3 +669,21 @@ def test_rows_of_a_copy_that_are_missing_are_found_and_said(run, tmp_path, lost,
     assert found.code == (1 if said.startswith("problem") else 0)
     state = run("archive", "cat", "s.tide").check(1)
     assert state.out == "" and rows[0]["_snapshot_id"] in state.err or "end" in lost, state.err
+
+
+def test_moments_past_what_is_held_are_told(run, history, tmp_path):
+    """A position is refused, a time is answered with what is there and a note."""
+    newest = max(frame["position"] for table in TABLES for frame in changes_of(run, "h.tide", table))
+    for table in TABLES:  # also the one whose own last change is older
+        now = run("archive", "cat", "h.tide", "-t", table).check()
+        assert now.err == ""
+        assert run("archive", "cat", "h.tide", "-t", table, "--as-of", newest).check().out == now.out
+        late = run("archive", "cat", "h.tide", "-t", table, "--as-of", newest + 1).check(1)
+        assert f"what it holds goes up to {newest}\n" in late.err and late.out == ""
+        later = run("archive", "cat", "h.tide", "-t", table, "--as-of", "2999-01-01").check()
+        assert "what the archive holds of that source goes up to 20" in later.err
+        assert later.out == now.out
+    out = run("archive", "export", "h.tide", "late", "--as-of", "2999-01-01").check()
+    assert out.err.count("what the archive holds of that source") == 1
+    refused = run("archive", "export", "h.tide", "refused", "--as-of", newest + 1).check(1)
+    assert refused.err.count("goes up to") == 2 and os.listdir(tmp_path / "refused") == []

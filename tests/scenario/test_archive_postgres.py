@@ -81,6 +81,8 @@ def test_states_are_those_after_each_commit(run, start, pg, tmp_path):
     frames = run("archive", "cat", "p.tide", "--changes").check().out
     run("verify", "-", stdin=frames).check()
     assert '"op":"truncate"' in frames and '"unchanged":["large"]' in frames
+    late = run("archive", "cat", "p.tide", "-t", "t", "--as-of", "FFFF/0").check()
+    assert "goes up to 0/" in late.err
     assert "places in PostgreSQL's log" in \
         run("archive", "cat", "p.tide", "-t", "t", "--as-of", "47").check(2).err
     said = run("archive", "export", "p.tide", "out").check()

@@ -1,6 +1,7 @@
 #include "sink/archive/archive_target.h"
 
 #include "archive/change_encoder.h"
+#include "archive/change_sink_held.h"
 #include "archive/container.h"
 #include "base/clock.h"
 
@@ -56,33 +57,20 @@ static void look_at_source(const struct tide_archive_source *source,
     found->source = source->id;
 }
 
-static tide_status decode_held(const char *path, tide_str bytes, struct tide_arena *arena,
-                               struct tide_owner *owner, struct tide_progress *progress,
-                               struct tide_error *err)
-{
-    struct tide_reader reader = tide_reader_of(bytes);
-    tide_owner_take(&reader, arena, owner, progress);
-    return tide_reader_is_done(&reader)
-               ? TIDE_OK
-               : tide_fail(err, TIDE_CORRUPT,
-                           "%s: the record of what is held does not follow its layout", path);
-}
-
 /* Takes in the source's record, unless ours has been found already. */
 static tide_status read_held(struct tide_archive *archive, const char *path, int64_t source,
                              const struct tide_sink_options *options, struct found *found,
                              struct tide_error *err)
 {
-    TIDE_CLEANUP(tide_buf_done) struct tide_buf bytes = {0};
     TIDE_CLEANUP(tide_progress_done) struct tide_progress progress = {0};
     struct tide_owner owner;
     struct tide_error ignored;
     bool is_any = false;
-    TIDE_TRY(tide_archive_held_read(archive, source, TIDE_ARCHIVE_HELD_BY_SINK, &is_any, &bytes, err));
+    TIDE_TRY(tide_change_sink_held_read(archive, source, &found->arena, &is_any, &owner, &progress,
+                                        err));
     if (!is_any) {
         return TIDE_OK;
     }
-    TIDE_TRY(decode_held(path, tide_buf_str(&bytes), &found->arena, &owner, &progress, err));
     bool is_ours = tide_owner_check(&owner, path, options, &ignored) == TIDE_OK;
     if (found->has_held && found->is_ours && !is_ours) {
         return TIDE_OK;

@@ -135,6 +135,9 @@ static tide_status feed(const struct look *look, const struct tide_archive_serie
     };
     struct tide_change_seen seen;
     tide_status status = tide_change_scan_open(look->archive, &range, &scan, err);
+    if (status == TIDE_OK) {
+        tide_change_scan_want_heads(scan);
+    }
     while (status == TIDE_OK) {
         status = tide_change_scan_next(scan, &seen, err);
         if (status == TIDE_OK) {
