@@ -8,6 +8,7 @@
 #include "format/record.h"
 
 #include <inttypes.h>
+#include <strings.h>
 
 /* Columns before those of the table, where rows are cells. */
 static const char *const meta_names[] = {"_time",        "_op",    "_position",    "_index",
@@ -239,13 +240,53 @@ static void place_values(const struct union_columns *columns, const struct tide_
     }
 }
 
+/* In whatever letters. */
+static bool is_alike(tide_str a, tide_str b)
+{
+    return a.len == b.len && strncasecmp(a.ptr, b.ptr, a.len) == 0;
+}
+
+static bool is_meta(tide_str name)
+{
+    for (size_t i = 0; i < META_COUNT; i++) {
+        if (is_alike(name, tide_str_from(meta_names[i]))) {
+            return true;
+        }
+    }
+    return false;
+}
+
+static bool is_column(const struct union_columns *columns, tide_str name)
+{
+    for (size_t i = 0; i < columns->count; i++) {
+        if (is_alike(name, columns->names[i])) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/* A column that is named as one of ours gets `_` behind its name, more if need be. */
+static void add_name(struct tide_row_lines *lines, const struct union_columns *columns,
+                     tide_str name)
+{
+    TIDE_CLEANUP(tide_buf_done) struct tide_buf free_name = {0};
+    tide_buf_append_str(&free_name, name);
+    if (is_meta(name)) {
+        do {
+            tide_buf_append_char(&free_name, '_');
+        } while (is_meta(tide_buf_str(&free_name)) || is_column(columns, tide_buf_str(&free_name)));
+    }
+    tide_row_lines_add(lines, tide_buf_str(&free_name));
+}
+
 static void add_header(struct tide_row_lines *lines, const struct union_columns *columns)
 {
     for (size_t i = 0; i < META_COUNT; i++) {
         tide_row_lines_add(lines, tide_str_from(meta_names[i]));
     }
     for (size_t i = 0; i < columns->count; i++) {
-        tide_row_lines_add(lines, columns->names[i]);
+        add_name(lines, columns, columns->names[i]);
     }
 }
 

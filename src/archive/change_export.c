@@ -87,7 +87,7 @@ static tide_status open_state_file(struct state_file *file, struct tide_change_f
 {
     struct tide_parquet_options options = tide_parquet_options_default();
     size_t count = schema->column_count;
-    tide_change_plan_make(schema, &file->arena, &file->plan);
+    tide_change_plan_make_bare(schema, &file->arena, &file->plan);
     file->cells.plan = &file->plan;
     file->at = tide_arena_alloc(&file->arena, count, sizeof(*file->at));
     file->beside = tide_arena_alloc(&file->arena, count, sizeof(*file->beside));

@@ -92,8 +92,9 @@ static void name_columns(struct names *names, struct tide_arena *arena, tide_str
     (void)tide_map_put(&names->taken, fold(names, beside), NULL);
 }
 
-void tide_change_plan_make(const struct tide_change_schema *schema, struct tide_arena *arena,
-                           struct tide_change_plan *ret_plan)
+/* Without meta columns their names are free for the table's. */
+static void make(const struct tide_change_schema *schema, bool has_meta, struct tide_arena *arena,
+                 struct tide_change_plan *ret_plan)
 {
     struct names names TIDE_CLEANUP(names_done) = {0};
     struct tide_change_plan plan = {.schema = schema,
@@ -102,7 +103,9 @@ void tide_change_plan_make(const struct tide_change_schema *schema, struct tide_
     plan.columns = tide_arena_alloc(arena, schema->column_count, sizeof(*plan.columns));
     for (size_t i = 0; i < TIDE_META_COUNT; i++) {
         plan.parquet[i] = meta_columns[i];
-        (void)tide_map_put(&names.taken, meta_columns[i].name, NULL);
+        if (has_meta) {
+            (void)tide_map_put(&names.taken, meta_columns[i].name, NULL);
+        }
     }
     for (size_t i = 0; i < schema->column_count; i++) {
         plan.columns[i] = (struct tide_change_column){.is_hidden = schema->columns[i].is_hidden};
@@ -119,6 +122,18 @@ void tide_change_plan_make(const struct tide_change_schema *schema, struct tide_
                      is_string ? TIDE_STR("#kind") : TIDE_STR("#other"), pair);
     }
     *ret_plan = plan;
+}
+
+void tide_change_plan_make(const struct tide_change_schema *schema, struct tide_arena *arena,
+                           struct tide_change_plan *ret_plan)
+{
+    make(schema, true, arena, ret_plan);
+}
+
+void tide_change_plan_make_bare(const struct tide_change_schema *schema, struct tide_arena *arena,
+                                struct tide_change_plan *ret_plan)
+{
+    make(schema, false, arena, ret_plan);
 }
 
 static bool is_same(const struct tide_parquet_column *a, const struct tide_parquet_column *b)

@@ -87,6 +87,10 @@ static inline size_t tide_change_plan_beside(size_t column)
 void tide_change_plan_make(const struct tide_change_schema *schema, struct tide_arena *arena,
                            struct tide_change_plan *ret_plan);
 
+/** The same for files that have none of our columns, only the table's: under their own names. */
+void tide_change_plan_make_bare(const struct tide_change_schema *schema, struct tide_arena *arena,
+                                struct tide_change_plan *ret_plan);
+
 /** TIDE_CORRUPT when a file's columns are not the plan's. */
 tide_status tide_change_plan_check(const struct tide_change_plan *plan,
                                    const struct tide_parquet_column *columns, size_t count,

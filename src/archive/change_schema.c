@@ -6,7 +6,29 @@
 #include "format/json_shape.h"
 #include "format/json_writer.h"
 
+#include <inttypes.h>
+
+#define XXH_INLINE_ALL
+#include <xxhash.h>
+
 #define DEPTH 3
+
+/* With "~" and the hash it is longer than any name that is not cut, and one that a series may have.
+ */
+#define NAME_BYTES_MAX ((size_t)4000)
+
+void tide_change_series_name_append(struct tide_buf *buf, tide_str store)
+{
+    tide_str cut = store;
+    if (store.len > NAME_BYTES_MAX) {
+        cut.len = NAME_BYTES_MAX;
+        cut.len = tide_str_utf8_valid_prefix(cut);
+    }
+    tide_buf_append_str(buf, cut);
+    if (store.len > NAME_BYTES_MAX) {
+        tide_buf_printf(buf, "~%016" PRIx64, (uint64_t)XXH3_64bits(store.ptr, store.len));
+    }
+}
 
 static void append_text(struct tide_buf *buf, const char *key, tide_str text)
 {

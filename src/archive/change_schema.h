@@ -24,6 +24,12 @@ struct tide_change_schema {
     size_t key_count;
 };
 
+/** Appends the name of the series that a table's rows are in: its store's name. One of more than
+ * 4,000 bytes is cut, and gets `~` and a hash, so that it is no other's; the whole is in the
+ * object.
+ */
+void tide_change_series_name_append(struct tide_buf *buf, tide_str store);
+
 /** Appends the object; the same for the same relation. */
 void tide_change_schema_encode(const struct tide_relation *relation, tide_str position_kind,
                                struct tide_buf *buf);

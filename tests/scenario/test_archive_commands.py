@@ -687,3 +687,32 @@ def test_moments_past_what_is_held_are_told(run, history, tmp_path):
     assert out.err.count("what the archive holds of that source") == 1
     refused = run("archive", "export", "h.tide", "refused", "--as-of", newest + 1).check(1)
     assert refused.err.count("goes up to") == 2 and os.listdir(tmp_path / "refused") == []
+
+
+def test_names_that_are_long_or_ours_are_kept_apart(run, tmp_path):
+    """A table of any name is copied; of its columns each has a name of its own in every format."""
+    names = ["ä" * 3000, "ä" * 3000 + "b"]
+    with contextlib.closing(sqlite3.connect(tmp_path / "n.db")) as db:
+        for number, name in enumerate(names):
+            db.execute(f'CREATE TABLE "{name}" (id INTEGER PRIMARY KEY, v)')
+            db.execute(f'INSERT INTO "{name}" VALUES (1, {number})')
+        db.execute("CREATE TABLE t (id INTEGER PRIMARY KEY, _op, _OP_, _Seq TEXT)")
+        db.execute("INSERT INTO t VALUES (1, 'a', 'b', 'c')")
+        db.commit()
+    run("copy", "sqlite:n.db", "archive:n.tide").check()
+    frames = [json.loads(line) for line in
+              run("archive", "cat", "n.tide", "--changes").check().out.splitlines()]
+    assert {frame["store"] for frame in frames} == {f"n.{name}" for name in [*names, "t"]}
+    series = [json.loads(line)["table"] for line in
+              run("archive", "tables", "n.tide", "--json").check().out.splitlines()]
+    assert len(set(series)) == 3 and max(len(name.encode()) for name in series) <= 4096
+    run("archive", "verify", "--full", "n.tide").check()
+    rows = run("archive", "cat", "n.tide", "-t", "t", "--changes", "--format", "csv").check().out
+    header = rows.splitlines()[0].split(",")
+    assert len({name.lower() for name in header}) == len(header)
+    assert header[-4:] == ["id", "_op__", "_OP_", "_Seq_"]
+    duckdb, _ = oracles.load()
+    run("archive", "export", "n.tide", "out", "-t", "t").check()
+    found = duckdb.sql(f"FROM '{tmp_path / 'out/n.t.parquet'}'")
+    assert found.columns == ["id", "_op", "_OP_", "_Seq"]
+    assert found.fetchall() == [(1, "a", "b", "c")]

@@ -99,12 +99,38 @@ static void plan_gives_colliding_columns_other_names(void **state)
                      TIDE_CORRUPT);
 }
 
+static void series_of_long_names_are_cut_and_differ(void **state)
+{
+    char name[8000];
+    struct tide_buf long_one TIDE_CLEANUP(tide_buf_done) = {0};
+    struct tide_buf another TIDE_CLEANUP(tide_buf_done) = {0};
+    struct tide_buf short_one TIDE_CLEANUP(tide_buf_done) = {0};
+    (void)state;
+    memset(name, 'x', sizeof(name));
+    for (size_t i = 3999; i < sizeof(name) - 1; i += 2) { /* a character across the cut */
+        name[i] = (char)0xc3;
+        name[i + 1] = (char)0xa4;
+    }
+    tide_change_series_name_append(&short_one, tide_str_of(name, 3999));
+    assert_int_equal(short_one.len, 3999);
+    assert_memory_equal(short_one.ptr, name, 3999);
+    tide_change_series_name_append(&long_one, tide_str_of(name, 4001));
+    assert_int_equal(long_one.len, 3999 + 17);
+    assert_memory_equal(long_one.ptr, name, 3999);
+    assert_int_equal(long_one.ptr[3999], '~');
+    assert_true(tide_str_is_utf8(tide_buf_str(&long_one)));
+    tide_change_series_name_append(&another, tide_str_of(name, 4003));
+    assert_int_equal(another.len, long_one.len);
+    assert_false(tide_str_equal(tide_buf_str(&another), tide_buf_str(&long_one)));
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(decode_of_random_tables_encodes_to_the_same_json),
         cmocka_unit_test(decode_of_what_is_no_table_is_refused),
         cmocka_unit_test(plan_gives_colliding_columns_other_names),
+        cmocka_unit_test(series_of_long_names_are_cut_and_differ),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -72,7 +72,7 @@ static tide_status take(void *context, int64_t ts, tide_str bytes, struct tide_e
     return TIDE_OK;
 }
 
-tide_status tide_archive_recall(const char *path, int64_t source,
+tide_status tide_archive_recall(const char *path, int64_t source, tide_str series,
                                 const struct tide_relation *relation, tide_str columns,
                                 struct tide_archive_fill *fill, struct tide_error *err)
 {
@@ -80,13 +80,13 @@ tide_status tide_archive_recall(const char *path, int64_t source,
     TIDE_CLEANUP(recall_done)
     struct recall recall = {.fill = fill, .relation = relation, .columns = columns};
     const struct tide_archive_range range = {
-        .source = source, .series = relation->store, .start_ts = INT64_MIN, .end_ts = INT64_MAX};
+        .source = source, .series = series, .start_ts = INT64_MIN, .end_ts = INT64_MAX};
     const struct tide_archive_row_taker taker = {.take = take, .context = &recall};
     if (relation->key_count == 0) {
         return TIDE_OK;
     }
     TIDE_TRY(tide_archive_open(path, TIDE_ARCHIVE_READ, &archive, err));
-    TIDE_TRY(tide_archive_caller_rows_read(archive, source, relation->store, INT64_MIN, INT64_MAX,
+    TIDE_TRY(tide_archive_caller_rows_read(archive, source, series, INT64_MIN, INT64_MAX,
                                            &recall.arena, &recall.notes, &recall.note_count, err));
     return tide_archive_rows_read(archive, &range, &tide_change_encoder, &taker, err);
 }

@@ -44,8 +44,11 @@ static void use_relation(struct tide_archive_rows *rows, struct tide_archive_tab
 static tide_status open_table(struct tide_archive_rows *rows, const struct tide_relation *relation,
                               struct tide_error *err)
 {
+    TIDE_CLEANUP(tide_buf_done) struct tide_buf name = {0};
     struct tide_archive_series *series = NULL;
-    TIDE_TRY(tide_archive_series_open(rows->writer, rows->source, relation->store, &series, err));
+    tide_change_series_name_append(&name, relation->store);
+    TIDE_TRY(
+        tide_archive_series_open(rows->writer, rows->source, tide_buf_str(&name), &series, err));
     struct tide_archive_table *table = tide_alloc(1, sizeof(*table));
     table->series = series;
     rows->tables =
@@ -54,9 +57,10 @@ static tide_status open_table(struct tide_archive_rows *rows, const struct tide_
     union tide_map_value *value = tide_map_put(&rows->by_store, relation->store, NULL);
     value->ptr = table;
     use_relation(rows, table, relation);
-    return rows->fills ? tide_archive_recall(rows->path, rows->source, relation,
-                                             tide_buf_str(&table->columns), &rows->fill, err)
-                       : TIDE_OK;
+    return rows->fills
+               ? tide_archive_recall(rows->path, rows->source, tide_buf_str(&name), relation,
+                                     tide_buf_str(&table->columns), &rows->fill, err)
+               : TIDE_OK;
 }
 
 tide_status tide_archive_rows_table(struct tide_archive_rows *rows,
