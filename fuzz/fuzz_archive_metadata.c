@@ -3,10 +3,11 @@
  * metadata, sessions, events. What must hold:
  *   - an object that is read is written in one form, which reads back as the same;
  *   - a list of sessions that one more can be put to reads as it did, with that one more;
+ *   - sessions and events are JSON still when those that need not be told are left out;
  *   - events that one more can be put to are JSON still, and longer by just that one.
  */
 #include "archive/metadata.h"
-#include "archive/sessions.h"
+#include "archive/sessions_trim.h"
 #include "format/json_reader.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
@@ -29,6 +30,21 @@ static void check_pairs(tide_str json, struct tide_arena *arena)
     tide_buf_done(&twice);
 }
 
+static void check_trim(tide_str json, const struct tide_archive_session *next,
+                       struct tide_arena *arena, size_t before)
+{
+    struct tide_error err;
+    struct tide_archive_gone gone = {0};
+    struct tide_buf less = {0};
+    struct tide_archive_session *found = NULL;
+    size_t count = 0;
+    tide_status status = tide_archive_sessions_trim(json, next, arena, &gone, &less, &err);
+    TIDE_ASSERT(status == TIDE_OK && gone.count <= before);
+    status = tide_archive_sessions_read(tide_buf_str(&less), arena, &found, &count, &err);
+    TIDE_ASSERT(status == TIDE_OK && count == before - gone.count);
+    tide_buf_done(&less);
+}
+
 static void check_sessions(tide_str json, struct tide_arena *arena)
 {
     struct tide_error err;
@@ -45,6 +61,7 @@ static void check_sessions(tide_str json, struct tide_arena *arena)
         status = tide_archive_sessions_read(tide_buf_str(&more), arena, &found, &count, &err);
         TIDE_ASSERT(status == TIDE_OK && count == before + 1);
         TIDE_ASSERT(tide_str_equal(found[before].session, session.session));
+        check_trim(json, &session, arena, before);
     }
     tide_buf_done(&more);
 }
@@ -58,6 +75,14 @@ static void check_events(tide_str json)
         TIDE_ASSERT(tide_json_check(tide_buf_str(&more), TIDE_JSON_DEPTH_MAX, &err) == TIDE_OK);
         TIDE_ASSERT(more.len > json.len);
     }
+    const struct tide_archive_gone gone = {.sessions = (tide_str[]){{"u", 1}}, .count = 1};
+    struct tide_arena arena = {0};
+    tide_buf_reset(&more);
+    if (tide_archive_events_trim(json, &gone, &arena, &more, &err) == TIDE_OK) {
+        TIDE_ASSERT(tide_json_check(tide_buf_str(&more), TIDE_JSON_DEPTH_MAX, &err) == TIDE_OK);
+        TIDE_ASSERT(more.len <= json.len);
+    }
+    tide_arena_done(&arena);
     tide_buf_done(&more);
 }
 

@@ -19,6 +19,8 @@ struct tide_archive {
     struct sqlite3 *db;
     char *path;
     enum tide_archive_access access;
+    bool is_open;      /* it has been found to be an archive */
+    bool is_immutable; /* read without locks: nobody can write there */
     const char *doing; /* what the call in progress does, for messages */
     unsigned snapshot_depth;
     bool snapshot_is_ours; /* its transaction is to be ended with it */

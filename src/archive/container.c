@@ -109,12 +109,47 @@ static tide_status connect(const char *path, enum medium medium, bool is_writing
     return TIDE_OK;
 }
 
+static bool has_moved(const struct tide_archive *archive)
+{
+    int moved = 0;
+    (void)sqlite3_file_control(archive->db, "main", SQLITE_FCNTL_HAS_MOVED, &moved);
+    return moved != 0;
+}
+
+/*
+ * A reader that is the last leaves an empty log and its index beside the file, which it may not
+ * remove, since it does not write. A connection that may does so when it is closed, if nobody else
+ * has the archive open; with an empty log it has nothing to write into the file.
+ */
+static void remove_empty_log(const char *path)
+{
+    TIDE_CLEANUP(tide_buf_done) struct tide_buf name = {0};
+    TIDE_CLEANUP(tide_buf_done) struct tide_buf wal = {0};
+    struct stat st;
+    sqlite3 *db = NULL;
+    tide_buf_printf(&wal, "%s-wal", path);
+    if (stat(tide_buf_cstr(&wal), &st) != 0 || st.st_size > 0) {
+        return;
+    }
+    append_name(&name, path, MEDIUM_USUAL);
+    if (sqlite3_open_v2(tide_buf_cstr(&name), &db, SQLITE_OPEN_READWRITE | SQLITE_OPEN_NOMUTEX,
+                        NULL) == SQLITE_OK) {
+        (void)sqlite3_exec(db, "SELECT 1 FROM sqlite_schema LIMIT 1", NULL, NULL, NULL);
+    }
+    (void)sqlite3_close_v2(db);
+}
+
 void tide_archive_close(struct tide_archive *archive)
 {
     if (archive == NULL) {
         return;
     }
+    bool is_last_maybe = archive->is_open && archive->access == TIDE_ARCHIVE_READ &&
+                         !archive->is_immutable && !has_moved(archive);
     (void)sqlite3_close_v2(archive->db);
+    if (is_last_maybe) {
+        remove_empty_log(archive->path);
+    }
     free(archive->path);
     free(archive);
 }
@@ -284,6 +319,8 @@ static tide_status open_on(const char *path, enum medium medium, enum tide_archi
     TIDE_TRY(gate(archive, err));
     TIDE_TRY(tide_archive_schema_probe(archive, err));
     TIDE_TRY(set_up(archive, err));
+    archive->is_open = true;
+    archive->is_immutable = medium == MEDIUM_READ_ONLY;
     *ret_archive = archive;
     archive = NULL;
     return TIDE_OK;

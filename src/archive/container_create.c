@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "archive/archive_db.h"
@@ -73,11 +74,13 @@ static tide_status fail_name(const char *path, struct tide_error *err)
     return tide_fail(err, TIDE_IO, "cannot create the archive %s: %s", path, strerror(error));
 }
 
+/* An empty one says nothing. */
 static tide_status check_sidecar(const char *path, const char *suffix, struct tide_error *err)
 {
     TIDE_CLEANUP(tide_buf_done) struct tide_buf name = {0};
+    struct stat st;
     tide_buf_printf(&name, "%s%s", path, suffix);
-    return access(tide_buf_cstr(&name), F_OK) != 0
+    return stat(tide_buf_cstr(&name), &st) != 0 || st.st_size == 0
                ? TIDE_OK
                : tide_fail(err, TIDE_INVALID,
                            "%s%s is there already, of an archive that is gone; remove it, or give "

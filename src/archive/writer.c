@@ -14,6 +14,7 @@
 #define CHECKPOINT_US   INT64_C(10000000)
 #define GIVE_BACK_US    INT64_C(2000000)
 #define GIVE_BACK_PAGES 100
+#define FOLD_WAIT_MS    200
 
 tide_status tide_archive_enter(struct tide_archive_writer *writer, const char *doing,
                                struct tide_error *err)
@@ -105,6 +106,18 @@ static void give_back(struct tide_archive_writer *writer)
     }
 }
 
+/* Also where readers have the archive open: then nobody does it when we have gone, since they do
+ * not write. What one of them still reads stays in the log. A writer that has written nothing
+ * leaves it to another, who would take it for a change. */
+static void fold_log(const struct tide_archive_writer *writer)
+{
+    if (writer->source_count > 0) {
+        sqlite3 *db = writer->archive->db;
+        (void)sqlite3_busy_timeout(db, FOLD_WAIT_MS);
+        (void)sqlite3_wal_checkpoint_v2(db, "main", SQLITE_CHECKPOINT_TRUNCATE, NULL, NULL);
+    }
+}
+
 static void free_parts(struct tide_archive_writer *writer)
 {
     for (size_t i = 0; i < writer->series_count; i++) {
@@ -127,6 +140,7 @@ void tide_archive_writer_close(struct tide_archive_writer *writer)
     tide_archive_keeper_stop(writer);
     if (writer->archive != NULL) {
         give_back(writer);
+        fold_log(writer);
     }
     tide_archive_stmt_done(&writer->insert_row);
     tide_archive_stmt_done(&writer->copy_row);

@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "archive/scan.h"
-#include "archive/sessions.h"
+#include "archive/sessions_trim.h"
 #include "archive/writer_state.h"
 #include "base/alloc.h"
 #include "base/limits.h"
@@ -93,6 +93,8 @@ struct opening {
     struct tide_arena arena;
     struct tide_buf sessions;
     struct tide_buf events;
+    struct tide_buf trimmed_sessions; /* what was there, without what need not be told any more */
+    struct tide_buf trimmed_events;
     struct tide_buf json;
 };
 
@@ -101,6 +103,8 @@ static void opening_done(struct opening *opening)
     tide_arena_done(&opening->arena);
     tide_buf_done(&opening->sessions);
     tide_buf_done(&opening->events);
+    tide_buf_done(&opening->trimmed_sessions);
+    tide_buf_done(&opening->trimmed_events);
     tide_buf_done(&opening->json);
 }
 
@@ -232,6 +236,29 @@ static tide_status check_anchor(const struct tide_archive_writer *writer,
         writer->archive->path, source->id, source->floor, anchor);
 }
 
+/* A writer may be opened every minute for years. What is of no known form is left as it is. */
+static void trim(struct opening *opening, struct tide_archive_pairs *metadata)
+{
+    struct tide_error ignored;
+    struct tide_archive_gone gone = {0};
+    tide_str key = TIDE_STR(TIDE_ARCHIVE_KEY_SESSIONS);
+    tide_str sessions = tide_archive_pairs_get(metadata, key);
+    tide_str events = tide_archive_pairs_get(metadata, TIDE_STR(TIDE_ARCHIVE_KEY_EVENTS));
+    if (sessions.ptr == NULL ||
+        tide_archive_sessions_trim(sessions, &opening->session, &opening->arena, &gone,
+                                   &opening->trimmed_sessions, &ignored) != TIDE_OK) {
+        return;
+    }
+    tide_archive_pairs_set(metadata, &opening->arena, key,
+                           tide_buf_str(&opening->trimmed_sessions));
+    if (events.ptr != NULL &&
+        tide_archive_events_trim(events, &gone, &opening->arena, &opening->trimmed_events,
+                                 &ignored) == TIDE_OK) {
+        tide_archive_pairs_set(metadata, &opening->arena, TIDE_STR(TIDE_ARCHIVE_KEY_EVENTS),
+                               tide_buf_str(&opening->trimmed_events));
+    }
+}
+
 static tide_status record_resume(const struct tide_archive_writer *writer, struct opening *opening,
                                  const struct tide_archive_open_source *source,
                                  struct tide_archive_pairs *metadata, struct tide_error *err)
@@ -248,6 +275,7 @@ static tide_status record_resume(const struct tide_archive_writer *writer, struc
     opening->session.is_resumed = true;
     opening->session.has_resumed_after = source->has_floor;
     opening->session.resumed_after_ts = source->floor;
+    trim(opening, metadata);
     TIDE_TRY(tide_archive_events_append(tide_archive_pairs_get(metadata, key), &event,
                                         &opening->events, err));
     tide_archive_pairs_set(metadata, &opening->arena, key, tide_buf_str(&opening->events));

@@ -2,7 +2,8 @@
 
 #include "archive/metadata.h"
 #include "archive/seal_policy.h"
-#include "archive/sessions.h"
+#include "archive/sessions_trim.h"
+#include "base/limits.h"
 
 #include <stdio.h>
 
@@ -211,6 +212,63 @@ static void events_append_keeps_what_others_wrote(void **state)
     }
 }
 
+static void sessions_trim_leaves_out_an_idle_one_with_its_event(void **state)
+{
+    (void)state;
+    struct tide_error err;
+    struct tide_archive_gone gone = {0};
+    struct tide_buf trimmed TIDE_CLEANUP(tide_buf_done) = {0};
+    struct tide_archive_session next = resumed;
+    tide_str json = TIDE_STR(" [{\"session\":\"a\",\"dendro\":\"0.3\"}, {\"session\":\"b\","
+                             "\"dendro\":\"tidemark 1\",\"resumed_after_ts\":5}] ");
+    next.writer = TIDE_STR("tidemark 2");
+    next.resumed_after_ts = 6;
+    assert_int_equal(tide_archive_sessions_trim(json, &next, &arena, &gone, &buf, &err), TIDE_OK);
+    assert_int_equal(gone.count, 0); /* it has written rows */
+    next.resumed_after_ts = 5;
+    buf.len = 0;
+    assert_int_equal(tide_archive_sessions_trim(json, &next, &arena, &gone, &buf, &err), TIDE_OK);
+    assert_string_equal(tide_buf_cstr(&buf), "[{\"session\":\"a\",\"dendro\":\"0.3\"}]");
+    assert_int_equal(gone.count, 1);
+    json = TIDE_STR("{\"x\":1,\"events\":[7, {\"id\":\"writer_session:b\"},{\"id\":[\"b\"]},"
+                    "{\"id\":\"writer_session:c\"}] }");
+    assert_int_equal(tide_archive_events_trim(json, &gone, &arena, &trimmed, &err), TIDE_OK);
+    assert_string_equal(tide_buf_cstr(&trimmed), "{\"x\":1,\"events\":[7,{\"id\":[\"b\"]},"
+                                                 "{\"id\":\"writer_session:c\"}] }");
+    next.writer = TIDE_STR("another 2");
+    buf.len = 0;
+    json = TIDE_STR("[{\"dendro\":\"tidemark 1\",\"resumed_after_ts\":5}]");
+    assert_int_equal(tide_archive_sessions_trim(json, &next, &arena, &gone, &buf, &err), TIDE_OK);
+    assert_int_equal(gone.count, 0);
+}
+
+static void sessions_trim_keeps_the_first_and_the_newest(void **state)
+{
+    (void)state;
+    struct tide_error err;
+    struct tide_buf trimmed TIDE_CLEANUP(tide_buf_done) = {0};
+    struct tide_archive_session next = resumed;
+    struct tide_archive_session *found = NULL;
+    size_t count = 0;
+    tide_buf_append_str(&buf, TIDE_STR("[]"));
+    for (int64_t i = 0; i < 3 * (int64_t)TIDE_ARCHIVE_SESSIONS_MAX; i++) {
+        struct tide_archive_gone gone = {0};
+        next.resumed_after_ts = next.clock_anchor_wall_ns = i;
+        trimmed.len = 0;
+        assert_int_equal(
+            tide_archive_sessions_trim(tide_buf_str(&buf), &next, &arena, &gone, &trimmed, &err),
+            TIDE_OK);
+        buf.len = 0;
+        assert_int_equal(tide_archive_sessions_append(tide_buf_str(&trimmed), &next, &buf, &err),
+                         TIDE_OK);
+    }
+    assert_int_equal(tide_archive_sessions_read(tide_buf_str(&buf), &arena, &found, &count, &err),
+                     TIDE_OK);
+    assert_int_equal(count, TIDE_ARCHIVE_SESSIONS_MAX);
+    assert_int_equal(found[0].clock_anchor_wall_ns, 0);
+    assert_int_equal(found[1].clock_anchor_wall_ns, 2 * (int64_t)TIDE_ARCHIVE_SESSIONS_MAX + 1);
+}
+
 static void stagger_agrees_with_the_known_vectors(void **state)
 {
     (void)state;
@@ -282,6 +340,8 @@ int main(void)
         cmocka_unit_test_teardown(sessions_append_keeps_what_others_wrote, teardown),
         cmocka_unit_test_teardown(sessions_read_gives_what_was_appended, teardown),
         cmocka_unit_test_teardown(events_append_keeps_what_others_wrote, teardown),
+        cmocka_unit_test_teardown(sessions_trim_leaves_out_an_idle_one_with_its_event, teardown),
+        cmocka_unit_test_teardown(sessions_trim_keeps_the_first_and_the_newest, teardown),
         cmocka_unit_test_teardown(stagger_agrees_with_the_known_vectors, teardown),
         cmocka_unit_test_teardown(seal_is_due_at_each_cap, teardown),
         cmocka_unit_test_teardown(seal_of_a_first_segment_is_due_earlier, teardown),

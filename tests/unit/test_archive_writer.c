@@ -245,9 +245,18 @@ static void resume_records_the_session_and_clears_complete(void **state)
                                       " 'timestamp' FROM sources"),
                      6);
     kit_reopen(&kit);
+    kit_ok(&kit, kit_write(&kit, "s", 7, 8));
+    kit_reopen(&kit);
     assert_int_equal(kit_number(&kit, "SELECT json_array_length(metadata ->> 'writer_sessions')"
                                       " FROM sources"),
-                     3);
+                     3); /* the one that wrote nothing is not told */
+    assert_int_equal(kit_number(&kit, "SELECT json_array_length(metadata ->> 'events', '$.events')"
+                                      " FROM sources"),
+                     2);
+    assert_int_equal(kit_number(&kit, "SELECT 'writer_session:' || ((metadata ->>"
+                                      " 'writer_sessions') -> 2 ->> 'session') = ((metadata ->>"
+                                      " 'events') -> 'events' -> 1 ->> 'id') FROM sources"),
+                     1);
 }
 
 static void resume_of_a_source_without_rows_says_null(void **state)
