@@ -5,8 +5,13 @@
 #include "archive/change_sink_held.h"
 #include "base/clock.h"
 #include "base/log.h"
+#include "format/record.h"
 
 #include <inttypes.h>
+
+/* Of the rows in doubt, those that are named. */
+#define STALE_SHOWN_MAX 10
+#define STALE_BYTES_MAX ((size_t)1000)
 
 static struct tide_change_moment moment_of(const struct tide_archive_moment *as_of,
                                            const struct tide_change_summary *summary)
@@ -126,6 +131,7 @@ tide_status tide_archive_state_fold(struct tide_archive *archive,
         TIDE_TRY(tide_archive_moment_check(as_of, tide_str_from(summary.position_kind->name), err));
     }
     const struct tide_change_moment moment = moment_of(as_of, &summary);
+    ret_state->position_kind = summary.position_kind;
     tide_status status = check_position(archive, series->source, &summary, &moment, err);
     status = status == TIDE_OK ? tide_change_series_fold(archive, series, ret_state->history,
                                                          &moment, &ret_state->fold, err)
@@ -148,15 +154,46 @@ void tide_archive_state_done(struct tide_archive_state *state)
     *state = (struct tide_archive_state){0};
 }
 
-bool tide_archive_state_warn(const struct tide_archive_state *state,
+static void warn_gaps(const struct tide_archive_state *state,
+                      const struct tide_archive_series_info *series,
+                      const struct tide_change_doubts *doubts)
+{
+    TIDE_CLEANUP(tide_buf_done) struct tide_buf text = {0};
+    tide_change_position_append(&text, state->position_kind, doubts->first_gap.place.position);
+    tide_log(TIDE_LOG_WARN,
+             "%.*s: changes are missing in the archive at %" PRIu64
+             " places before that moment, first before the change at %s: rows may be others, or "
+             "missing",
+             TIDE_STR_ARG(series->name), doubts->gaps, tide_buf_cstr(&text));
+}
+
+/* Which they are: keys of the first ones, as far as a line has room. */
+static void append_stale(struct tide_archive_state *state, struct tide_buf *text)
+{
+    TIDE_CLEANUP(tide_arena_done) struct tide_arena arena = {0};
+    struct tide_relation relation = tide_change_relation_of(state->schema, &arena);
+    struct tide_change_state row;
+    size_t count = 0;
+    tide_change_fold_rewind(state->fold);
+    while (tide_change_fold_next(state->fold, &row)) {
+        if (!row.is_stale && row.values != NULL) {
+            continue;
+        }
+        if (text->len > STALE_BYTES_MAX || count == STALE_SHOWN_MAX) {
+            tide_buf_append_str(text, TIDE_STR(", …"));
+            return;
+        }
+        tide_buf_append_str(text, count++ == 0 ? TIDE_STR("") : TIDE_STR(", "));
+        tide_record_append_key(text, &relation, row.key);
+    }
+}
+
+bool tide_archive_state_warn(struct tide_archive_state *state,
                              const struct tide_archive_series_info *series, uint64_t stale)
 {
     struct tide_change_doubts doubts = tide_change_fold_doubts(state->fold);
     if (doubts.gaps > 0) {
-        tide_log(TIDE_LOG_WARN,
-                 "%.*s: changes are missing in the archive at %" PRIu64
-                 " places before that moment: rows may be others, or missing",
-                 TIDE_STR_ARG(series->name), doubts.gaps);
+        warn_gaps(state, series, &doubts);
     }
     if (doubts.has_keyless_stub) {
         tide_log(TIDE_LOG_WARN,
@@ -165,11 +202,13 @@ bool tide_archive_state_warn(const struct tide_archive_state *state,
                  TIDE_STR_ARG(series->name));
     }
     if (stale > 0) {
+        TIDE_CLEANUP(tide_buf_done) struct tide_buf keys = {0};
+        append_stale(state, &keys);
         tide_log(TIDE_LOG_WARN,
                  "%.*s: %" PRIu64
                  " rows were too long for the archive: they are older than that moment, or their "
-                 "keys alone",
-                 TIDE_STR_ARG(series->name), stale);
+                 "keys alone: %s",
+                 TIDE_STR_ARG(series->name), stale, tide_buf_cstr(&keys));
     }
     return doubts.gaps == 0 && !doubts.has_keyless_stub && stale == 0;
 }

@@ -6,7 +6,8 @@
 
 struct tide_archive_state {
     struct tide_change_history *history;
-    struct tide_change_fold *fold; /* its rows come next */
+    struct tide_change_fold *fold;                  /* its rows come next */
+    const struct tide_position_kind *position_kind; /* NULL: not known */
     /* Its columns; of an empty table those that it has by now. NULL: nothing tells them. */
     const struct tide_change_schema *schema;
     struct tide_arena arena;
@@ -24,8 +25,8 @@ tide_status tide_archive_state_fold(struct tide_archive *archive,
                                     const struct tide_archive_moment *as_of,
                                     struct tide_archive_state *ret_state, struct tide_error *err);
 
-/** Says on standard error when a time, or a place in PostgreSQL's log, is later than the newest that
- * the archive holds of a source: what was committed after that is not there. */
+/** Says on standard error when a time, or a place in PostgreSQL's log, is later than the newest
+ * that the archive holds of a source: what was committed after that is not there. */
 tide_status tide_archive_state_note_late(struct tide_archive *archive, int64_t source,
                                          const struct tide_archive_moment *as_of,
                                          struct tide_error *err);
@@ -34,6 +35,6 @@ tide_status tide_archive_state_note_late(struct tide_archive *archive, int64_t s
 void tide_archive_state_done(struct tide_archive_state *state);
 
 /** Says on standard error what of the state is in doubt; `stale` rows were too long. True when
- * nothing is. */
-bool tide_archive_state_warn(const struct tide_archive_state *state,
+ * nothing is. Its rows have all been taken. */
+bool tide_archive_state_warn(struct tide_archive_state *state,
                              const struct tide_archive_series_info *series, uint64_t stale);

@@ -335,6 +335,7 @@ static void follow(struct tide_change_fold *fold, const struct tide_change_row *
     struct tide_change_place prev = {row->incarnation, row->prev};
     bool is_of_log = fold->newest.incarnation == row->incarnation;
     if (counts && is_of_log && tide_change_place_compare(prev, fold->newest) > 0) {
+        fold->doubts.first_gap = fold->doubts.gaps == 0 ? place_of(row) : fold->doubts.first_gap;
         fold->doubts.gaps++;
     }
     if (tide_change_place_compare(place_of(row), fold->newest) > 0) {

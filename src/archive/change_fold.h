@@ -74,8 +74,9 @@ const struct tide_change_schema *tide_change_fold_schema(const struct tide_chang
 
 /** What may be wrong with the state. */
 struct tide_change_doubts {
-    uint64_t gaps;         /* places where changes are missing: a `prev` that never came */
-    bool has_keyless_stub; /* a row that was too long is not known by its key */
+    uint64_t gaps; /* places where changes are missing: a `prev` that never came */
+    struct tide_change_place first_gap; /* with gaps: the change whose `prev` was the first such */
+    bool has_keyless_stub;              /* a row that was too long is not known by its key */
 };
 
 /** Of all rows so far. */

@@ -408,6 +408,7 @@ def test_readers_beside_a_writer_never_see_a_torn_state(run, start, tmp_path):
     assert said["changes"] > 300 and said["segments"] > said["changes"] // 200, said
     assert len(cat(run, "s.tide", "s")) == 2 * PAIRS
     run("archive", "verify", "--full", "s.tide").check()
+    assert not list(tmp_path.glob("s.tide-*"))  # also where readers were killed
 
 
 # Export
@@ -716,3 +717,23 @@ def test_names_that_are_long_or_ours_are_kept_apart(run, tmp_path):
     found = duckdb.sql(f"FROM '{tmp_path / 'out/n.t.parquet'}'")
     assert found.columns == ["id", "_op", "_OP_", "_Seq"]
     assert found.fetchall() == [(1, "a", "b", "c")]
+
+
+def test_rows_in_doubt_are_named(run, start, tmp_path):
+    """A row that was too long is known by its key, or as it was before."""
+    with contextlib.closing(sqlite3.connect(tmp_path / "l.db")) as db:
+        db.execute("CREATE TABLE t (id INTEGER PRIMARY KEY, v TEXT)")
+        db.executemany("INSERT INTO t VALUES (?, ?)",
+                       [(i, "x" * (9000 if i % 3 == 0 else 10)) for i in range(1, 60)])
+        db.commit()
+    (tmp_path / "l.yaml").write_text("name: l\nsource: sqlite:l.db\nsinks:\n  a: {place: "
+                                     "'archive:l.tide', max_record_bytes: 4096, refused: skip}\n")
+    service = start("run", "l.yaml")
+    service.wait_until(lambda: (tmp_path / "l.tide").exists() and
+                       run("archive", "cat", "l.tide").out.count("\n") == 59, 60, "the copy")
+    service.interrupt()
+    found = run("archive", "cat", "l.tide").check(1)
+    assert found.out.count('"v"') == 40
+    assert "19 rows were too long" in found.err
+    assert 'alone: {"id":3}, {"id":6}, {"id":9}' in found.err and found.err.endswith("…\n")
+    assert '{"id":3}, {"id":6}' in run("archive", "export", "l.tide", "out").check(1).err

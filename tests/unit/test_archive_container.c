@@ -409,6 +409,35 @@ static void close_of_the_last_leaves_one_file(void **state)
     assert_int_equal(files_in_root(), 1);
 }
 
+static bool has_beside(const char *suffix)
+{
+    char path[KIT_PATH_MAX + 8];
+    (void)snprintf(path, sizeof(path), "%s%s", kit.path, suffix);
+    return access(path, F_OK) == 0;
+}
+
+static void reader_that_is_the_last_leaves_nothing_beside_the_file(void **state)
+{
+    (void)state;
+    struct tide_archive *one = NULL;
+    struct tide_archive *other = NULL;
+    kit_ok(&kit, kit_write(&kit, "s", 1, 3));
+    assert_string_equal(kit_times(&kit, "s"), "1-3"); /* a reader beside the writer */
+    assert_true(has_beside("-wal"));
+    kit_ok(&kit, tide_archive_open(kit.path, TIDE_ARCHIVE_READ, &one, &kit.err));
+    tide_archive_writer_close(kit.writer);
+    kit.writer = NULL;
+    assert_true(has_beside("-wal")); /* somebody reads */
+    kit_ok(&kit, tide_archive_open(kit.path, TIDE_ARCHIVE_READ, &other, &kit.err));
+    tide_archive_close(one);
+    kit_ok(&kit, tide_archive_snapshot_begin(other, &kit.err));
+    tide_archive_snapshot_end(other);
+    tide_archive_close(other);
+    assert_false(has_beside("-wal") || has_beside("-shm"));
+    assert_string_equal(kit_times(&kit, "s"), "1-3");
+    assert_false(has_beside("-wal") || has_beside("-shm"));
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -445,6 +474,8 @@ int main(void)
                                         kit_setup_test, kit_teardown_test),
         cmocka_unit_test_setup_teardown(close_of_the_last_leaves_one_file, kit_setup_test,
                                         kit_teardown_test),
+        cmocka_unit_test_setup_teardown(reader_that_is_the_last_leaves_nothing_beside_the_file,
+                                        kit_setup_test, kit_teardown_test),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
