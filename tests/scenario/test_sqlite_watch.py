@@ -87,6 +87,16 @@ CHANGES = {
     "a unique index": ("*", "CREATE UNIQUE INDEX u ON orders (count)",
                        ["copy orders: it has another UNIQUE index"]),
     "a unique index less": ("*", "DROP INDEX orders_item", []),
+    "a unique index less, and our trigger": (
+        "*", "DROP INDEX orders_item; DROP TRIGGER _tidemark_3_ai",
+        ["copy orders: one of our triggers was dropped or changed"]),
+    "a unique index less, and our trigger changed": (
+        "*", "DROP INDEX orders_item; DROP TRIGGER _tidemark_3_ai; CREATE TRIGGER _tidemark_3_ai "
+        "AFTER INSERT ON orders BEGIN SELECT 1; END",
+        ["copy orders: one of our triggers was dropped or changed"]),
+    "a unique index less, and a younger insert trigger": (
+        "*", "DROP INDEX orders_item; CREATE TRIGGER y AFTER INSERT ON orders BEGIN "
+        "SELECT RAISE(IGNORE); END", ["copy orders: its AFTER INSERT trigger y was made after ours"]),
     "another unique index": ("*", "DROP INDEX orders_item; CREATE UNIQUE INDEX orders_item "
                              "ON orders (item) WHERE count > 0",
                              ["copy orders: it has another UNIQUE index"]),

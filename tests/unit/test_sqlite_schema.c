@@ -212,14 +212,24 @@ static void spec_tells_what_has_changed(void **state)
         struct tide_error err = {0};
         assert_int_equal(tide_sqlite_exec(db, cases[i].sql, &err), TIDE_OK);
         tide_str after = spec_of(db);
-        if (tide_sqlite_spec_compare(before, after) != cases[i].want) {
+        tide_str triggers;
+        if (tide_sqlite_spec_compare(before, after, &triggers) != cases[i].want ||
+            triggers.len > 0) {
             fail_msg("%s: %.*s, then %.*s", cases[i].sql, TIDE_STR_ARG(before),
                      TIDE_STR_ARG(after));
         }
         free((void *)(uintptr_t)before.ptr);
         before = after;
     }
-    assert_int_equal(tide_sqlite_spec_compare(TIDE_STR("1:x"), before), TIDE_SQLITE_OTHER_VERSION);
+    tide_str triggers;
+    assert_int_equal(tide_sqlite_spec_compare(TIDE_STR("1:x"), before, &triggers),
+                     TIDE_SQLITE_OTHER_VERSION);
+    struct tide_buf kept = {0};
+    tide_buf_printf(&kept, "%.*s:0123", TIDE_STR_ARG(before));
+    assert_int_equal(tide_sqlite_spec_compare(tide_buf_str(&kept), before, &triggers),
+                     TIDE_SQLITE_SAME);
+    assert_true(tide_str_equal(triggers, TIDE_STR("0123")));
+    tide_buf_done(&kept);
     free((void *)(uintptr_t)before.ptr);
     tide_sqlite_db_close(&db);
 }

@@ -6,6 +6,8 @@
 
 #include <inttypes.h>
 #include <stdio.h>
+#include <string.h>
+#include <xxhash.h>
 
 /* Triggers of one event fire from the highest rowid in sqlite_schema down. */
 struct tide_sqlite_present_trigger {
@@ -79,16 +81,25 @@ static uint64_t count_of(const struct tide_sqlite_present *present, int64_t numb
     return count == NULL ? 0 : count->number;
 }
 
+static const char *const suffixes[] = {"ad", "au", "ak", "bi", "bu", "bc", "br", "ai"};
+
+#define SUFFIX_COUNT (sizeof(suffixes) / sizeof(suffixes[0]))
+
+/* Our trigger of that number and suffix; NULL: there is none. */
+static const struct tide_sqlite_present_trigger *
+find_ours(const struct tide_sqlite_present *present, int64_t number, const char *suffix)
+{
+    char name[48];
+    int len = snprintf(name, sizeof(name), TIDE_SQLITE_PREFIX "%" PRId64 "_%s", number, suffix);
+    union tide_map_value *value = tide_map_get(&present->ours, tide_str_of(name, (size_t)len));
+    return value == NULL ? NULL : value->ptr;
+}
+
 bool tide_sqlite_present_has_on(const struct tide_sqlite_present *present, int64_t number,
                                 tide_str table)
 {
-    static const char *const suffixes[] = {"ad", "au", "ak", "bi", "bu", "bc", "br", "ai"};
-    for (size_t i = 0; i < sizeof(suffixes) / sizeof(suffixes[0]); i++) {
-        char name[48];
-        int len =
-            snprintf(name, sizeof(name), TIDE_SQLITE_PREFIX "%" PRId64 "_%s", number, suffixes[i]);
-        union tide_map_value *value = tide_map_get(&present->ours, tide_str_of(name, (size_t)len));
-        const struct tide_sqlite_present_trigger *found = value == NULL ? NULL : value->ptr;
+    for (size_t i = 0; i < SUFFIX_COUNT; i++) {
+        const struct tide_sqlite_present_trigger *found = find_ours(present, number, suffixes[i]);
         if (found != NULL && tide_str_equal(found->table, table)) {
             return true;
         }
@@ -114,6 +125,21 @@ static enum tide_sqlite_fit fit_one(const struct tide_sqlite_present *present,
     return TIDE_SQLITE_FIT;
 }
 
+/* `ours` is our AFTER INSERT trigger. */
+static enum tide_sqlite_fit fit_last(const struct tide_sqlite_present *present,
+                                     const struct tide_sqlite_table *table,
+                                     const struct tide_sqlite_present_trigger *ours,
+                                     tide_str *ret_name)
+{
+    union tide_map_value *youngest = tide_map_get(&present->youngest, table->name);
+    const struct tide_sqlite_present_trigger *other = youngest == NULL ? NULL : youngest->ptr;
+    if (other == NULL || ours == NULL || other->rowid < ours->rowid) {
+        return TIDE_SQLITE_FIT;
+    }
+    *ret_name = other->name;
+    return TIDE_SQLITE_FIT_NOT_LAST;
+}
+
 enum tide_sqlite_fit tide_sqlite_triggers_fit(const struct tide_sqlite_present *present,
                                               const struct tide_sqlite_table *table,
                                               struct tide_arena *arena, tide_str *ret_name)
@@ -132,12 +158,48 @@ enum tide_sqlite_fit tide_sqlite_triggers_fit(const struct tide_sqlite_present *
     if (count_of(present, table->number) != count) {
         return TIDE_SQLITE_FIT_OTHER;
     }
-    /* The last that is made is the AFTER INSERT trigger. */
-    union tide_map_value *youngest = tide_map_get(&present->youngest, table->name);
-    const struct tide_sqlite_present_trigger *other = youngest == NULL ? NULL : youngest->ptr;
-    if (other == NULL || last == NULL || other->rowid < last->rowid) {
-        return TIDE_SQLITE_FIT;
+    return fit_last(present, table, last, ret_name); /* ai is made last */
+}
+
+/* One trigger's part of a digest. */
+static uint64_t digest_of(tide_str name, tide_str sql)
+{
+    return XXH3_64bits_withSeed(sql.ptr, sql.len, XXH3_64bits(name.ptr, name.len));
+}
+
+static tide_str digest_text(uint64_t sum, struct tide_arena *arena)
+{
+    char text[TIDE_SQLITE_HEX_LEN + 1];
+    int len = snprintf(text, sizeof(text), "%016" PRIx64, sum);
+    return tide_arena_str(arena, tide_str_of(text, (size_t)len));
+}
+
+tide_str tide_sqlite_triggers_digest(const struct tide_sqlite_trigger *triggers, size_t count,
+                                     struct tide_arena *arena)
+{
+    uint64_t sum = 0;
+    for (size_t i = 0; i < count; i++) {
+        sum += digest_of(triggers[i].name, triggers[i].sql);
     }
-    *ret_name = other->name;
-    return TIDE_SQLITE_FIT_NOT_LAST;
+    return digest_text(sum, arena);
+}
+
+enum tide_sqlite_fit tide_sqlite_triggers_fit_made(const struct tide_sqlite_present *present,
+                                                   const struct tide_sqlite_table *table,
+                                                   tide_str digest, struct tide_arena *arena,
+                                                   tide_str *ret_name)
+{
+    uint64_t sum = 0;
+    for (size_t i = 0; i < SUFFIX_COUNT; i++) {
+        const struct tide_sqlite_present_trigger *found =
+            find_ours(present, table->number, suffixes[i]);
+        if (found != NULL && tide_str_equal(found->table, table->name)) {
+            sum += digest_of(found->name, found->sql);
+        }
+    }
+    *ret_name = TIDE_STR("");
+    if (!tide_str_equal(digest_text(sum, arena), digest)) {
+        return TIDE_SQLITE_FIT_OTHER;
+    }
+    return fit_last(present, table, find_ours(present, table->number, "ai"), ret_name);
 }

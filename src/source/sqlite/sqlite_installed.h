@@ -81,6 +81,18 @@ enum tide_sqlite_fit tide_sqlite_triggers_fit(const struct tide_sqlite_present *
                                               const struct tide_sqlite_table *table,
                                               struct tide_arena *arena, tide_str *ret_name);
 
+/** What tells these triggers from any others, in any order: a word of hexadecimal digits, in
+ * `arena`. */
+tide_str tide_sqlite_triggers_digest(const struct tide_sqlite_trigger *triggers, size_t count,
+                                     struct tide_arena *arena);
+
+/** Like tide_sqlite_triggers_fit, where the table's shape needs others by now: compares with those
+ * that were made, by their digest. What is missing is not told from what is other. */
+enum tide_sqlite_fit tide_sqlite_triggers_fit_made(const struct tide_sqlite_present *present,
+                                                   const struct tide_sqlite_table *table,
+                                                   tide_str digest, struct tide_arena *arena,
+                                                   tide_str *ret_name);
+
 /** The table on which our trigger `ad` of that number is now, copied into `arena`; ptr NULL: there
  * is no such trigger. */
 tide_status tide_sqlite_triggered_table(sqlite3 *db, int64_t number, struct tide_arena *arena,

@@ -68,6 +68,7 @@ static tide_status make_triggers(struct mending *mending, const struct tide_sqli
     struct tide_arena *arena = &mending->plan->arena;
     struct tide_sqlite_trigger triggers[TIDE_SQLITE_TRIGGERS_MAX];
     size_t count = tide_sqlite_triggers_make(table, arena, triggers);
+    tide_str made = tide_sqlite_triggers_digest(triggers, count, arena);
     for (size_t i = 0; i < count; i++) {
         const char *sql = tide_arena_cstr(arena, triggers[i].sql);
         if (tide_sqlite_exec(mending->db, sql, err) != TIDE_OK) {
@@ -77,9 +78,9 @@ static tide_status make_triggers(struct mending *mending, const struct tide_sqli
     }
     return tide_sqlite_execf(mending->db, err,
                              "INSERT OR REPLACE INTO main.\"" TIDE_SQLITE_TABLES
-                             "\" (t, name, spec) VALUES (%lld, %.*Q, %.*Q)",
+                             "\" (t, name, spec) VALUES (%lld, %.*Q, '%.*s:%.*s')",
                              (long long)table->number, (int)table->name.len, table->name.ptr,
-                             (int)table->spec.len, table->spec.ptr);
+                             (int)table->spec.len, table->spec.ptr, TIDE_STR_ARG(made));
 }
 
 /* Numbers */

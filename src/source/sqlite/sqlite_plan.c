@@ -136,6 +136,8 @@ static void plan_triggers(struct tide_sqlite_plan *plan, struct tide_sqlite_tabl
                     "its AFTER INSERT trigger %.*s was made after ours, and so fired first: what "
                     "it ignored or failed at was not noted",
                     TIDE_STR_ARG(misfit));
+    } else if (fit != TIDE_SQLITE_FIT && misfit.len == 0) {
+        plan_copy(plan, table, false, "one of our triggers was dropped or changed");
     } else if (fit != TIDE_SQLITE_FIT) {
         plan_copy(plan, table, false, "");
         give_reason(plan, &plan->steps[plan->count - 1], "our trigger %.*s was dropped or changed",
@@ -155,10 +157,8 @@ static void plan_table(struct tide_sqlite_plan *plan, struct tide_sqlite_table *
         plan_copy(plan, table, true, "it was made anew, or all our triggers on it were dropped");
         return;
     }
-    tide_str misfit;
-    enum tide_sqlite_fit fit =
-        tide_sqlite_triggers_fit(&plan->present, table, &plan->arena, &misfit);
-    enum tide_sqlite_difference difference = tide_sqlite_spec_compare(spec, table->spec);
+    tide_str made;
+    enum tide_sqlite_difference difference = tide_sqlite_spec_compare(spec, table->spec, &made);
     bool is_other = difference != TIDE_SQLITE_SAME && difference != TIDE_SQLITE_FEWER_INDEXES;
     if (is_other) {
         plan_copy(plan, table, difference == TIDE_SQLITE_OTHER_KEY, reason_of(difference));
@@ -166,9 +166,12 @@ static void plan_table(struct tide_sqlite_plan *plan, struct tide_sqlite_table *
     }
     bool is_fewer = difference == TIDE_SQLITE_FEWER_INDEXES;
     size_t before = plan->count;
+    tide_str misfit;
     /* With an index less our triggers cannot be those that are wanted now. */
-    plan_triggers(plan, table, is_fewer && fit != TIDE_SQLITE_FIT_NOT_LAST ? TIDE_SQLITE_FIT : fit,
-                  misfit);
+    enum tide_sqlite_fit fit =
+        is_fewer ? tide_sqlite_triggers_fit_made(&plan->present, table, made, &plan->arena, &misfit)
+                 : tide_sqlite_triggers_fit(&plan->present, table, &plan->arena, &misfit);
+    plan_triggers(plan, table, fit, misfit);
     if (is_fewer && plan->count == before) {
         add_step(plan, TIDE_SQLITE_STEP_REMAKE, table->name, table)->number = table->number;
     }

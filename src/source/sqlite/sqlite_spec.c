@@ -116,8 +116,21 @@ static enum tide_sqlite_difference compare_columns(tide_str before, tide_str now
     return count_now > count_before ? TIDE_SQLITE_MORE_COLUMNS : TIDE_SQLITE_FEWER_COLUMNS;
 }
 
-enum tide_sqlite_difference tide_sqlite_spec_compare(tide_str before, tide_str now)
+/* All but TRIGGERS, the sixth part. */
+static tide_str take_shape(tide_str kept, tide_str *ret_triggers)
 {
+    tide_str rest = kept;
+    for (int i = 0; i < 5; i++) {
+        (void)take_part(&rest, ':');
+    }
+    *ret_triggers = rest;
+    return rest.len == 0 ? kept : (tide_str){kept.ptr, kept.len - rest.len - 1};
+}
+
+enum tide_sqlite_difference tide_sqlite_spec_compare(tide_str kept, tide_str now,
+                                                     tide_str *ret_triggers)
+{
+    tide_str before = take_shape(kept, ret_triggers);
     if (tide_str_equal(before, now)) {
         return TIDE_SQLITE_SAME;
     }

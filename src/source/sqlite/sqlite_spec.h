@@ -1,11 +1,12 @@
 /*
  * What a table's triggers were made from, kept as text in _tidemark_tables:
  *
- *     VERSION:KEY:SHAPE:COLUMNS:INDEX,INDEX…
+ *     VERSION:KEY:SHAPE:COLUMNS:INDEX,INDEX…:TRIGGERS
  *
- * KEY, SHAPE and INDEX are digests in hexadecimal: of the key, of columns and key, of each UNIQUE
- * index. So that what has changed about a table can be told when it is looked at again, also after
- * a pause.
+ * KEY, SHAPE, INDEX and TRIGGERS are digests in hexadecimal: of the key, of columns and key, of
+ * each UNIQUE index, and (sqlite_installed.h) of the triggers as they were made. So that what has
+ * changed about a table can be told when it is looked at again, also after a pause. A table's own
+ * `spec` is without the triggers.
  */
 #pragma once
 
@@ -25,5 +26,7 @@ enum tide_sqlite_difference {
 /** Fills `spec`. */
 void tide_sqlite_table_specify(struct tide_sqlite_table *table);
 
-/** What has changed between two specs; the first that applies, from the end of the list up. */
-enum tide_sqlite_difference tide_sqlite_spec_compare(tide_str before, tide_str now);
+/** What has changed between a spec that was kept and a table's own; the first that applies, from
+ * the end of the list up. `ret_triggers`: TRIGGERS of the first, empty where it has none. */
+enum tide_sqlite_difference tide_sqlite_spec_compare(tide_str kept, tide_str now,
+                                                     tide_str *ret_triggers);
