@@ -276,7 +276,7 @@ def test_trap_a11_nothing_written_while_a_copy_starts_is_lost(start, pg, tmp_pat
         writer.start()
     try:
         processes = []
-        for n in range(soak(3, 30)):
+        for n in range(soak(3, 15)):
             processes.append(start("copy", pg.url(), f"file:{n}.ndjson", "--follow"))
             time.sleep(0.2)
         for n, process in enumerate(processes):
