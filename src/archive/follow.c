@@ -82,6 +82,31 @@ void tide_archive_group_undo(struct tide_archive_writer *writer)
     (void)reload(writer, &ignored);
 }
 
+static tide_status set_filling(struct tide_archive *archive, bool is_on, bool *ret_is_on,
+                               struct tide_error *err)
+{
+    TIDE_CLEANUP(tide_archive_stmt_done) struct sqlite3_stmt *stmt = NULL;
+    bool is_row = false;
+    TIDE_TRY(tide_archive_query(
+        archive, &stmt, err, is_on ? "PRAGMA journal_mode = DELETE" : "PRAGMA journal_mode = WAL",
+        ""));
+    tide_status status = tide_archive_step(archive, stmt, &is_row, err);
+    if (status == TIDE_TIMEOUT) {
+        return TIDE_OK;
+    }
+    TIDE_TRY(status);
+    *ret_is_on = !tide_str_equal(tide_archive_column_bytes(stmt, 0), TIDE_STR("wal"));
+    archive->has_data_version = false; /* it is another one by that */
+    return TIDE_OK;
+}
+
+tide_status tide_archive_set_filling(struct tide_archive_writer *writer, bool is_on,
+                                     bool *ret_is_on, struct tide_error *err)
+{
+    TIDE_TRY(tide_archive_enter(writer, "choosing how to write", err));
+    return tide_archive_leave(writer, set_filling(writer->archive, is_on, ret_is_on, err), err);
+}
+
 /* Sources */
 
 static tide_status find_source(struct tide_archive *archive,

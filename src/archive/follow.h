@@ -31,6 +31,15 @@ tide_status tide_archive_step_undo(struct tide_archive_writer *writer, struct ti
 /** Gives the group up: nothing of it is in the file. */
 void tide_archive_group_undo(struct tide_archive_writer *writer);
 
+/**
+ * Writes each page once, straight into the file, and no more into a log before: twice as fast for
+ * large segments, but readers and the writer wait for each other. For an archive that is being
+ * filled; `is_on` false goes back to the log. Where it is being read just now it stays as it is:
+ * `ret_is_on`. Not within a group.
+ */
+tide_status tide_archive_set_filling(struct tide_archive_writer *writer, bool is_on,
+                                     bool *ret_is_on, struct tide_error *err);
+
 struct tide_archive_copied_source {
     tide_str uuid; /* empty: it has none, and is known by its labels and its anchor */
     struct tide_archive_pairs labels;

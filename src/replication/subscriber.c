@@ -13,7 +13,20 @@
 #include "replication/subscriber_state.h"
 
 /* So much is applied before it is committed, where nobody asks for it. */
-#define GROUP_BYTES (32 * TIDE_MIB)
+#define GROUP_BYTES (16 * TIDE_MIB)
+
+static tide_status set_filling(struct tide_subscriber *subscriber, struct tide_error *err)
+{
+    return subscriber->is_filling == subscriber->is_to_be_filled
+               ? TIDE_OK
+               : tide_archive_set_filling(subscriber->writer, subscriber->is_to_be_filled,
+                                          &subscriber->is_filling, err);
+}
+
+void tide_subscriber_is_filled(struct tide_subscriber *subscriber)
+{
+    subscriber->is_to_be_filled = false;
+}
 
 static tide_status open_archive(struct tide_subscriber *subscriber, const char *path,
                                 struct tide_error *err)
@@ -29,7 +42,9 @@ static tide_status open_archive(struct tide_subscriber *subscriber, const char *
     }
     TIDE_TRY(tide_archive_writer_open(subscriber->place.path, &options, &subscriber->writer, err));
     TIDE_TRY(tide_archive_check_followable(subscriber->writer, err));
-    return tide_archive_place_remember(&subscriber->place, err);
+    TIDE_TRY(tide_archive_place_remember(&subscriber->place, err));
+    subscriber->is_to_be_filled = there == TIDE_ARCHIVE_NOTHING;
+    return set_filling(subscriber, err);
 }
 
 tide_status tide_subscriber_open(const char *path, const struct tide_subscriber_options *options,
@@ -58,6 +73,8 @@ void tide_subscriber_close(struct tide_subscriber *subscriber)
     if (subscriber->writer != NULL) {
         struct tide_error ignored;
         (void)tide_archive_group_commit(subscriber->writer, &ignored);
+        tide_subscriber_is_filled(subscriber);
+        (void)set_filling(subscriber, &ignored);
     }
     tide_archive_writer_close(subscriber->writer);
     tide_archive_place_done(&subscriber->place); /* unlocked last */
@@ -237,6 +254,7 @@ tide_status tide_subscriber_sync(struct tide_subscriber *subscriber, struct tide
     TIDE_TRY(tide_archive_place_check(&subscriber->place, err));
     TIDE_TRY(tide_archive_group_commit(subscriber->writer, err));
     subscriber->open_bytes = 0;
+    TIDE_TRY(set_filling(subscriber, err));
     TIDE_TRY(seal_touched(subscriber, err));
     return tide_archive_tend(subscriber->writer, &next_us, err);
 }
@@ -255,6 +273,7 @@ static tide_status complete_sources(struct tide_subscriber *subscriber, struct t
 
 tide_status tide_subscriber_end(struct tide_subscriber *subscriber, struct tide_error *err)
 {
+    tide_subscriber_is_filled(subscriber);
     TIDE_TRY(tide_subscriber_sync(subscriber, err));
     if (subscriber->is_failed) {
         return TIDE_OK; /* that was said */

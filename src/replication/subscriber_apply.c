@@ -295,6 +295,9 @@ tide_status tide_subscriber_apply(struct tide_subscriber *subscriber,
     if (frame->kind == TIDE_WIRE_SEGMENT) {
         return apply_segment(subscriber, &frame->segment, verdict.place, err);
     }
+    if (frame->kind == TIDE_WIRE_ROWS) {
+        tide_subscriber_is_filled(subscriber);
+    }
     if (frame->kind == TIDE_WIRE_ROWS && frame->rows.count == 0) {
         return apply_rows(subscriber, &frame->rows, &verdict, err); /* writes nothing */
     }

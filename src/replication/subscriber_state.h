@@ -36,7 +36,9 @@ struct tide_subscriber {
     size_t place_cap;
     bool has_said_hello;
     bool is_failed;
-    bool has_newest; /* newest_index is set */
+    bool is_filling;      /* see tide_archive_set_filling */
+    bool is_to_be_filled; /* it should be: the archive had nothing, and no row has come yet */
+    bool has_newest;      /* newest_index is set */
     int64_t newest_index;
     struct tide_map held_index; /* caller rows that came again: a digest to how often */
     bool warned[TIDE_WARNINGS];
@@ -52,6 +54,9 @@ struct tide_subscriber {
 /** Applies one frame: all of it, or nothing. */
 tide_status tide_subscriber_apply(struct tide_subscriber *subscriber,
                                   const struct tide_wire_frame *frame, struct tide_error *err);
+
+/** From now on single rows come: the archive is being filled no more. */
+void tide_subscriber_is_filled(struct tide_subscriber *subscriber);
 
 /** Tells the user, once a connection. */
 void tide_subscriber_warn(struct tide_subscriber *subscriber, enum tide_subscriber_warning warning,
