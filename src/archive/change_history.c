@@ -28,7 +28,9 @@ struct tide_change_history {
     struct entry *entries; /* one a snapshot */
     size_t count;
     size_t cap;
-    size_t newest;         /* that a row was of */
+    size_t newest;    /* that a row was of */
+    size_t *unplaced; /* numbers of those that wait for a change, which gives them a place */
+    size_t unplaced_count;
     struct tide_map by_id; /* their numbers */
 };
 
@@ -64,6 +66,7 @@ void tide_change_history_free(struct tide_change_history *history)
     for (size_t i = 0; i < history->count; i++) {
         entry_done(&history->entries[i]);
     }
+    free(history->unplaced);
     free(history->snapshots);
     free(history->entries);
     tide_map_done(&history->by_id);
@@ -256,10 +259,37 @@ static void take_end(struct tide_change_snapshot *snapshot, int64_t ts,
     }
 }
 
+/* Whether its rows or the changes around it say where in the log it stands. */
+static bool has_place(const struct tide_change_snapshot *snapshot)
+{
+    return snapshot->newest_row.place.known || snapshot->changes_from.place.known ||
+           snapshot->changes_to.place.known;
+}
+
+/* A copy of an empty table has ended: what comes behind it is later than what it saw. */
+static void await_change(struct tide_change_history *history, size_t number)
+{
+    history->unplaced =
+        tide_realloc(history->unplaced, history->unplaced_count + 1, sizeof(*history->unplaced));
+    history->unplaced[history->unplaced_count++] = number;
+}
+
+static void take_change(struct tide_change_history *history, const struct tide_change_row *row)
+{
+    for (; history->unplaced_count > 0; history->unplaced_count--) {
+        struct tide_change_snapshot *snapshot =
+            &history->snapshots[history->unplaced[history->unplaced_count - 1]];
+        if (row->incarnation == snapshot->changes_from.incarnation) {
+            snapshot->first_change = (struct tide_change_place){row->incarnation, row->place};
+        }
+    }
+}
+
 void tide_change_history_add(struct tide_change_history *history, int64_t ts,
                              const struct tide_change_row *row)
 {
     if (row->kind == TIDE_ROW_CHANGE) {
+        take_change(history, row);
         return;
     }
     size_t at = place_of(history, row->snapshot_id, ts);
@@ -281,6 +311,9 @@ void tide_change_history_add(struct tide_change_history *history, int64_t ts,
     if (row->kind == TIDE_ROW_END) {
         take_end(snapshot, ts, row);
         snapshot->is_complete = is_complete(snapshot, entry);
+        if (snapshot->has_end && !has_place(snapshot)) {
+            await_change(history, at);
+        }
     }
 }
 
@@ -305,7 +338,8 @@ bool tide_change_snapshot_voids(const struct tide_change_snapshot *snapshot,
     return false;
 }
 
-/* Changes to that have no place had not begun: the rows alone say how late it was. */
+/* Changes to that have no place had not begun: the rows alone say how late it was; without rows, of
+ * an empty table, that it was before any change. */
 bool tide_change_snapshot_is_by(const struct tide_change_snapshot *snapshot,
                                 const struct tide_change_moment *moment)
 {
@@ -318,6 +352,10 @@ bool tide_change_snapshot_is_by(const struct tide_change_snapshot *snapshot,
     struct tide_change_place last = moment->place;
     last.place.known = true;
     last.place.index = TIDE_INDEX_AFTER_ALL;
+    if (!has_place(snapshot)) {
+        return snapshot->first_change.place.known &&
+               tide_change_place_compare(snapshot->first_change, last) <= 0;
+    }
     return tide_change_place_compare(snapshot->newest_row, last) <= 0 &&
            tide_change_place_compare(snapshot->changes_to, last) <= 0;
 }
@@ -356,7 +394,8 @@ static tide_status fail_base(const struct tide_change_history *history,
     if (first == NULL) {
         return fail_incomplete(history, err);
     }
-    if (!moment->is_position) {
+    struct tide_change_place from = has_place(first) ? first->newest_row : first->first_change;
+    if (!moment->is_position || (!has_place(first) && !from.place.known)) {
         char text[TIDE_RFC3339_MS_LEN + 1];
         tide_rfc3339_ms(first->completed_us + 999, text); /* cut, it would be too early */
         return tide_fail(err, TIDE_INVALID,
@@ -364,7 +403,6 @@ static tide_status fail_base(const struct tide_change_history *history,
                          "rebuilt as of %s and after",
                          text);
     }
-    struct tide_change_place from = first->newest_row;
     if (tide_change_place_compare(first->changes_to, from) > 0) {
         from = first->changes_to;
     }

@@ -42,9 +42,12 @@ struct tide_change_snapshot {
     struct tide_change_place changes_from;
     struct tide_change_place changes_to;
     struct tide_change_place newest_row; /* no row or stub is of a later place */
-    uint32_t attempt;                    /* the highest */
-    uint64_t row_count;                  /* of the end */
-    const uint64_t *starts;              /* `attempt` elements, when the end or a resume told */
+    /* Of a copy that nothing else gives a place (it has no rows, and no change had come): the first
+     * change of its log that came later. */
+    struct tide_change_place first_change;
+    uint32_t attempt;       /* the highest */
+    uint64_t row_count;     /* of the end */
+    const uint64_t *starts; /* `attempt` elements, when the end or a resume told */
 };
 
 struct tide_change_history;
@@ -58,7 +61,7 @@ void tide_change_history_free(struct tide_change_history *history);
 /** For TIDE_CLEANUP. */
 void tide_change_history_free_ptr(struct tide_change_history **history);
 
-/** Takes a row and the archive's time of it. Changes are passed over. */
+/** Takes a row and the archive's time of it. Of changes only the place may count. */
 void tide_change_history_add(struct tide_change_history *history, int64_t ts,
                              const struct tide_change_row *row);
 

@@ -887,6 +887,42 @@ static void table_without_a_key_has_no_state(void **state)
     assert_int_equal(tide_change_fold_set_schema(fold, TIDE_STR(keyless), &err), TIDE_UNSUPPORTED);
 }
 
+static bool is_by_position(const struct script *script, size_t number, uint64_t position)
+{
+    const struct tide_change_moment moment = {.is_position = true,
+                                              .place = {0, {{0, position}, 0, true}}};
+    size_t count = 0;
+    return tide_change_snapshot_is_by(
+        &tide_change_history_snapshots(script->history, &count)[number], &moment);
+}
+
+/* A copy of an empty table before any change has no place but that of the first that follows. */
+static void copy_without_a_place_is_of_no_earlier_position(void **state)
+{
+    struct script script TIDE_CLEANUP(script_done) = {0};
+    const struct tide_change_moment late = {.is_position = true, .place = {0, {{0, 8}, 0, true}}};
+    const struct tide_change_snapshot *base = NULL;
+    struct tide_error err = {0};
+    (void)state;
+    (void)add(&script, TIDE_ROW_BEGIN, 5); /* another, which is abandoned */
+    add(&script, TIDE_ROW_BEGIN, 5)->place.known = false;
+    struct tide_change_row *end = add(&script, TIDE_ROW_END, 5);
+    end->seq = 0;
+    end->place.known = false;
+    script.rows[1].snapshot_id[0] = end->snapshot_id[0] = '1';
+    struct tide_change_fold *fold TIDE_CLEANUP(tide_change_fold_free_ptr) = fold_script(&script);
+    assert_non_null(fold); /* by time there is no doubt */
+    assert_false(is_by_position(&script, 1, 8));
+    assert_int_equal(tide_change_history_base(script.history, &late, &base, &err), TIDE_INVALID);
+    assert_non_null(strstr(err.message, "as of 1970-01-01T00:00:00.001Z and after"));
+    tide_change_history_add(script.history, 10, add_row(&script, TIDE_ROW_CHANGE, 9, 1, 1));
+    assert_int_equal(tide_change_history_base(script.history, &late, &base, &err), TIDE_INVALID);
+    assert_non_null(strstr(err.message, "as of position [0,9] and after"));
+    assert_false(is_by_position(&script, 1, 8));
+    assert_true(is_by_position(&script, 1, 9));
+    assert_true(is_by_position(&script, 1, 10));
+}
+
 static void floor_is_the_begin_of_the_newest_copy_that_ended_before(void **state)
 {
     struct script script TIDE_CLEANUP(script_done) = {0};
@@ -928,6 +964,7 @@ int main(void)
         cmocka_unit_test(stub_without_a_key_is_told),
         cmocka_unit_test(rows_of_before_a_column_lack_it),
         cmocka_unit_test(table_without_a_key_has_no_state),
+        cmocka_unit_test(copy_without_a_place_is_of_no_earlier_position),
         cmocka_unit_test(floor_is_the_begin_of_the_newest_copy_that_ended_before),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
