@@ -286,7 +286,7 @@ def check_whole(path, newest, rows_a_tick, kept=0):
 def test_killed_at_random_moments_nothing_is_lost_or_doubled(tmp_path, rng, forget):
     path = tmp_path / "a.tide"
     newest = 0
-    for _ in range(process.soak(10, 100)):
+    for _ in range(process.soak(10, 200)):
         with process.Process("write", path, "seal=60", "rows=5", f"forget={forget}",
                              "compact=4", argv0=str(TOOL)) as writer:
             writer.wait_for_line(r"^written", stream="out")
