@@ -14,7 +14,7 @@
 #include <string.h>
 
 #define READS_A_TURN 8      /* before it is looked whether to stop */
-#define REST_US      200000 /* from one rest to the next, while more and more comes */
+#define REST_US      500000 /* from one rest to the next, until it has caught up */
 
 struct following {
     const struct tide_follow_options *options;
@@ -40,8 +40,8 @@ static tide_status fail_stopped(struct tide_error *err)
 }
 
 /* Waits for `fd`, where there is one. */
-static tide_status wait_for(const struct following *self, int fd, short events, int64_t deadline_us,
-                            struct tide_error *err)
+static tide_status wait_until(const struct following *self, int fd, short events,
+                              int64_t deadline_us, bool *ret_is_ready, struct tide_error *err)
 {
     struct pollfd fds[] = {{.fd = self->stop_fd, .events = POLLIN}, {.fd = fd, .events = events}};
     for (;;) {
@@ -49,14 +49,22 @@ static tide_status wait_for(const struct following *self, int fd, short events, 
         if (ready > 0 && fds[0].revents != 0) {
             return fail_stopped(err);
         }
-        if (ready > 0 && fds[1].revents != 0) {
+        *ret_is_ready = ready > 0 && fds[1].revents != 0;
+        if (*ret_is_ready || tide_clock_monotonic_us() >= deadline_us) {
             return TIDE_OK;
         }
-        if (tide_clock_monotonic_us() >= deadline_us) {
-            return tide_fail_retriable(err, TIDE_TIMEOUT, "nothing has come for %.1f s (--timeout)",
-                                       (double)self->options->patience_us / 1e6);
-        }
     }
+}
+
+static tide_status wait_for(const struct following *self, int fd, short events, int64_t deadline_us,
+                            struct tide_error *err)
+{
+    bool is_ready = false;
+    TIDE_TRY(wait_until(self, fd, events, deadline_us, &is_ready, err));
+    return is_ready
+               ? TIDE_OK
+               : tide_fail_retriable(err, TIDE_TIMEOUT, "nothing has come for %.1f s (--timeout)",
+                                     (double)self->options->patience_us / 1e6);
 }
 
 static int64_t deadline(const struct following *self)
@@ -235,16 +243,33 @@ static tide_status keep_up(struct following *self, struct tide_error *err)
     return tide_clock_monotonic_us() >= self->rest_at_us ? rest(self, err) : TIDE_OK;
 }
 
+/*
+ * Nothing is there to be read. Once it has caught up, what came is to be seen at once; before, a
+ * little later, with what comes then: many small steps take longer.
+ */
+static tide_status wait_for_more(struct following *self, struct tide_error *err)
+{
+    short wants = self->link.wants != 0 ? self->link.wants : POLLIN;
+    if (!self->ops->is_caught_up(self->context)) {
+        bool is_ready = false;
+        TIDE_TRY(wait_until(self, self->link.fd, wants, self->rest_at_us, &is_ready, err));
+        if (is_ready) {
+            return TIDE_OK;
+        }
+    }
+    TIDE_TRY(rest(self, err));
+    return wait_for(self, self->link.fd, wants, deadline(self), err);
+}
+
 /* Until the other side ends (TIDE_END), all has come (TIDE_OK), or something fails. */
 static tide_status take_stream(struct following *self, struct tide_error *err)
 {
     size_t got = 0;
     self->link.wants = POLLIN;
+    self->rest_at_us = tide_clock_deadline_us(REST_US);
     while (!is_enough(self)) {
         if (got == 0) {
-            short wants = self->link.wants != 0 ? self->link.wants : POLLIN;
-            TIDE_TRY(rest(self, err));
-            TIDE_TRY(wait_for(self, self->link.fd, wants, deadline(self), err));
+            TIDE_TRY(wait_for_more(self, err));
         } else {
             TIDE_TRY(keep_up(self, err));
         }

@@ -2,6 +2,7 @@
 
 import os
 import pathlib
+import re
 import signal
 import subprocess
 import time
@@ -53,7 +54,8 @@ def check_sound(run, *archives):
 def cat(run, archive, moment):
     """The orders as of a moment; where no copy was complete yet, the error instead."""
     result = run("archive", "cat", archive, "-t", "orders", "--as-of", moment)
-    return result.code, result.out, result.err.replace(str(archive), "")
+    said = re.sub(r"^\S+Z ", "", result.err, flags=re.M)
+    return result.code, result.out, said.replace(str(archive), "")
 
 
 class Follower:
