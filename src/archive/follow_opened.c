@@ -1,5 +1,6 @@
 #include "archive/follow_opened.h"
 
+#include <inttypes.h>
 #include <sqlite3.h>
 #include <stdlib.h>
 #include <string.h>
@@ -64,11 +65,15 @@ static tide_status decode(struct tide_archive_opened *opened, tide_str bytes,
         return tide_fail(err, TIDE_INVALID, "%s: following: the writer was given no encoder",
                          writer->archive->path);
     }
-    if (encoder->decode(encoder->context, opened->series->name, &segment, &taker, err) != TIDE_OK) {
-        return tide_fail_context(err, "%s: a segment of %.*s", writer->archive->path,
-                                 TIDE_STR_ARG(opened->series->name));
+    if (encoder->decode(encoder->context, opened->series->name, &segment, &taker, err) == TIDE_OK) {
+        return TIDE_OK;
     }
-    return TIDE_OK;
+    if (err->status == TIDE_CORRUPT) { /* as it was sent: the file itself is sound */
+        err->status = TIDE_INVALID;
+    }
+    return tide_fail_context(err, "%s: the segment of %.*s up to %" PRId64 ", which is held",
+                             writer->archive->path, TIDE_STR_ARG(opened->series->name),
+                             segment.last_ts);
 }
 
 /* Opens the segment of the series that ends at or behind a time, which has one. */

@@ -97,8 +97,9 @@ typedef tide_status step_function(struct tide_publisher *publisher, struct tide_
 /* What a row is read by comes before it, and segments before rows: what they hold need not be
  * sent again. Sources are renewed once all of it was sent. */
 static step_function *const steps[] = {
-    tide_publisher_introduce,     tide_publisher_send_index, tide_publisher_send_offsets,
-    tide_publisher_send_segments, tide_publisher_send_rows,  tide_publisher_renew,
+    tide_publisher_introduce,  tide_publisher_send_index,    tide_publisher_send_offsets,
+    tide_publisher_check_rows, tide_publisher_send_segments, tide_publisher_send_rows,
+    tide_publisher_renew,
 };
 
 /* Within a snapshot. */

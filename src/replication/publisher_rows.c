@@ -126,6 +126,16 @@ static tide_status find_mark(struct tide_publisher *publisher, struct tide_error
                                   &publisher->marks[TIDE_ARCHIVE_LIVE_ROWS], err);
 }
 
+tide_status tide_publisher_check_rows(struct tide_publisher *publisher, struct tide_buf *out,
+                                      struct tide_error *err)
+{
+    bool is_there = false;
+    (void)out;
+    TIDE_TRY(tide_archive_tail_has(publisher->tails[TIDE_ARCHIVE_LIVE_ROWS],
+                                   publisher->marks[TIDE_ARCHIVE_LIVE_ROWS], &is_there, err));
+    return is_there ? TIDE_OK : find_mark(publisher, err);
+}
+
 static tide_status take_rows(struct tide_publisher *publisher, struct run *run,
                              struct tide_buf *out, struct tide_error *err)
 {
@@ -148,11 +158,6 @@ tide_status tide_publisher_send_rows(struct tide_publisher *publisher, struct ti
 {
     struct tide_archive_tail *tail = publisher->tails[TIDE_ARCHIVE_LIVE_ROWS];
     struct run run = {0};
-    bool is_there = false;
-    TIDE_TRY(tide_archive_tail_has(tail, publisher->marks[TIDE_ARCHIVE_LIVE_ROWS], &is_there, err));
-    if (!is_there) {
-        TIDE_TRY(find_mark(publisher, err));
-    }
     tide_archive_tail_begin(tail, publisher->marks[TIDE_ARCHIVE_LIVE_ROWS]);
     TIDE_TRY(take_rows(publisher, &run, out, err));
     end_run(&run, out);

@@ -124,6 +124,10 @@ tide_status tide_publisher_send_index(struct tide_publisher *publisher, struct t
 tide_status tide_publisher_send_offsets(struct tide_publisher *publisher, struct tide_buf *out,
                                         struct tide_error *err);
 
+/** Looks which live rows have been sent, before anything goes by that; sends nothing. */
+tide_status tide_publisher_check_rows(struct tide_publisher *publisher, struct tide_buf *out,
+                                      struct tide_error *err);
+
 /** The same of segments. */
 tide_status tide_publisher_send_segments(struct tide_publisher *publisher, struct tide_buf *out,
                                          struct tide_error *err);

@@ -5,6 +5,7 @@
 //                                                                  from its beginning, and two polls
 //     cargo run -- read BIN                                        what the crate finds in a stream
 //     cargo run -- apply BIN PATH                                  makes an archive of a stream
+// sent.bin is what tests/unit/test_replication_golden.c sends, sent.txt what `apply` said of it.
 use dendro::archive::{Archive, SegmentMeta, WalRow};
 use dendro::replicate::wire::{encode_frame, write_preamble, FrameReader};
 use dendro::replicate::{ArchivePublisher, Frame, IndexKind, Subscriber};
