@@ -24,6 +24,10 @@ int tide_archive_command_subscribe(int argc, char **argv);
 int tide_archive_command_tables(int argc, char **argv);
 int tide_archive_command_verify(int argc, char **argv);
 
+/** Opens an archive alone, or beside a pipeline that writes it. */
+tide_status tide_archive_open_to_edit(const char *path, struct tide_archive **ret_archive,
+                                      struct tide_error *err);
+
 /** Opens an archive alone, for `what` ("compact"); in use: a message that says so. */
 tide_status tide_archive_open_alone(const char *path, const char *what,
                                     struct tide_archive **ret_archive, struct tide_error *err);

@@ -34,6 +34,15 @@ tide_status tide_archive_open_alone(const char *path, const char *what,
     return status;
 }
 
+tide_status tide_archive_open_to_edit(const char *path, struct tide_archive **ret_archive,
+                                      struct tide_error *err)
+{
+    tide_status status = tide_archive_open(path, TIDE_ARCHIVE_EDIT, ret_archive, err);
+    return status == TIDE_TIMEOUT
+               ? tide_archive_open(path, TIDE_ARCHIVE_EDIT_BESIDE, ret_archive, err)
+               : status;
+}
+
 static int print_help(void)
 {
     (void)puts("Usage: tidemark archive COMMAND ARCHIVE [ARGUMENT...]\n"

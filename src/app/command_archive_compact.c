@@ -46,8 +46,9 @@ static const struct argp argp = {
     .parser = parse_option,
     .args_doc = "ARCHIVE",
     .doc = "Joins small segments of an archive that lie next to each other, and gives back the "
-           "space that is free.\vRows stay what and where they are. Nobody else may have the "
-           "archive open meanwhile; it may be killed at any moment.\n\nExit status: 0 done, 2 "
+           "space that is free where nobody else has it open.\vRows stay what and where they are. "
+           "A pipeline may write the archive meanwhile; it may be killed at any moment.\n\nExit "
+           "status: 0 done, 2 "
            "wrong usage or no such table, 3 in use, or failed.",
 };
 
@@ -78,7 +79,7 @@ static tide_status run(const struct compact_command *command, struct tide_error 
     TIDE_CLEANUP(tide_archive_close_ptr) struct tide_archive *archive = NULL;
     TIDE_CLEANUP(tide_arena_done) struct tide_arena arena = {0};
     struct tide_archive_catalogue catalogue;
-    TIDE_TRY(tide_archive_open_alone(command->arguments.path, "compact", &archive, err));
+    TIDE_TRY(tide_archive_open_to_edit(command->arguments.path, &archive, err));
     TIDE_TRY(tide_archive_catalogue_read(archive, &arena, &catalogue, err));
     TIDE_TRY(tide_archive_choice_check(&command->arguments.choice, command->arguments.path,
                                        &catalogue, err));

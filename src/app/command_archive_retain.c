@@ -74,7 +74,8 @@ static const struct argp argp = {
         "stay what they were. It takes memory for all rows of a table.\n\n"
         "TIME is " TIDE_TIME_ARGUMENT_HELP
         ". Segments are forgotten whole, and their room is given "
-        "back. Nobody else may have the archive open, but with --dry-run.\n\nExit status: 0 done, "
+        "back where nobody else has the archive open. It may be written meanwhile by a "
+        "pipeline, but with --fold by nobody.\n\nExit status: 0 done, "
         "1 a table was "
         "left for want of a copy or not folded, 2 wrong usage or no such table, 3 in use, or "
         "failed.",
@@ -100,11 +101,9 @@ static tide_status forget(struct tide_archive *archive,
                           const struct tide_archive_series_info *series, int64_t keep_from,
                           struct tide_error *err)
 {
-    TIDE_CLEANUP(tide_change_retention_done) struct tide_change_retention retention = {0};
     struct tide_archive_retained done;
     char more[128];
-    TIDE_TRY(tide_change_retention_init(archive, series, keep_from, &retention, err));
-    TIDE_TRY(tide_archive_retain_in(archive, &retention.retention, &done, err));
+    TIDE_TRY(tide_change_forget(archive, series, keep_from, &done, err));
     (void)snprintf(more, sizeof(more),
                    ": %" PRId64 " segment%s and %" PRId64 " live row%s forgotten", done.segments,
                    plural(done.segments), done.live_rows, plural(done.live_rows));
@@ -184,7 +183,9 @@ static tide_status run(const struct retain_command *command, bool *ret_is_left,
     struct tide_archive_catalogue catalogue;
     TIDE_TRY(command->is_dry
                  ? tide_archive_open(command->arguments.path, TIDE_ARCHIVE_READ, &archive, err)
-                 : tide_archive_open_alone(command->arguments.path, "retain", &archive, err));
+             : command->is_folding
+                 ? tide_archive_open_alone(command->arguments.path, "retain --fold", &archive, err)
+                 : tide_archive_open_to_edit(command->arguments.path, &archive, err));
     TIDE_TRY(tide_archive_catalogue_read(archive, &arena, &catalogue, err));
     TIDE_TRY(tide_archive_choice_check(&command->arguments.choice, command->arguments.path,
                                        &catalogue, err));

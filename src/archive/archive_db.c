@@ -219,13 +219,87 @@ tide_status tide_archive_ask(struct tide_archive *archive, struct tide_error *er
     return *ret_is_any ? tide_archive_column_i64(archive, stmt, 0, ret_value, err) : TIDE_OK;
 }
 
-/* What a writer remembers of the file holds as long as nobody else writes into it. */
+/*
+ * Who edits beside a writer counts its transactions in a table of ours, and so tells the writer
+ * that a change was none that would take away what it knows.
+ */
+static tide_status has_edits(struct tide_archive *archive, bool *ret_has, struct tide_error *err)
+{
+    int64_t ignored = 0;
+    return tide_archive_ask(archive, err, ret_has, &ignored,
+                            "SELECT 1 FROM sqlite_schema WHERE type = 'table' AND "
+                            "name = 'tidemark_edits'",
+                            "");
+}
+
+tide_status tide_archive_allow_edits(struct tide_archive *archive, bool is_allowed,
+                                     struct tide_error *err)
+{
+    bool is_any = false;
+    if (is_allowed) {
+        TIDE_TRY(tide_archive_run(archive, err,
+                                  "CREATE TABLE IF NOT EXISTS tidemark_edits (id INTEGER PRIMARY "
+                                  "KEY CHECK (id = 1), allowed INTEGER NOT NULL, edits INTEGER NOT "
+                                  "NULL)",
+                                  ""));
+        TIDE_TRY(tide_archive_run(archive, err,
+                                  "INSERT OR IGNORE INTO tidemark_edits VALUES (1, 1, 0)", ""));
+    }
+    TIDE_TRY(has_edits(archive, &is_any, err));
+    if (!is_any) {
+        return TIDE_OK;
+    }
+    archive->allows_edits = is_allowed;
+    TIDE_TRY(tide_archive_run(archive, err,
+                              "UPDATE tidemark_edits SET allowed = ?1 WHERE allowed <> ?1", "i",
+                              (int64_t)is_allowed));
+    return tide_archive_ask(archive, err, &is_any, &archive->edits,
+                            "SELECT edits FROM tidemark_edits", "");
+}
+
+static tide_status require_permission(struct tide_archive *archive, struct tide_error *err)
+{
+    bool is_any = false;
+    int64_t allowed = 0;
+    TIDE_TRY(has_edits(archive, &is_any, err));
+    if (is_any) {
+        TIDE_TRY(tide_archive_ask(archive, err, &is_any, &allowed,
+                                  "SELECT allowed FROM tidemark_edits", ""));
+    }
+    return is_any && allowed == 1
+               ? TIDE_OK
+               : tide_fail_retriable(err, TIDE_TIMEOUT,
+                                     "%s: %s: it is in use by a program that lets nobody edit it "
+                                     "meanwhile; stop what reads or writes it, and try again",
+                                     archive->path, archive->doing);
+}
+
+static tide_status was_edited(struct tide_archive *archive, bool *ret_was, struct tide_error *err)
+{
+    int64_t edits = 0;
+    *ret_was = false;
+    if (!archive->allows_edits) {
+        return TIDE_OK;
+    }
+    TIDE_TRY(
+        tide_archive_ask(archive, err, ret_was, &edits, "SELECT edits FROM tidemark_edits", ""));
+    *ret_was = *ret_was && edits != archive->edits;
+    archive->edits = edits;
+    return TIDE_OK;
+}
+
+/* What a writer remembers of the file holds as long as nobody else writes into it, but for edits:
+ * they take away and join what is old. */
 static tide_status require_same_version(struct tide_archive *archive, struct tide_error *err)
 {
     bool is_any = false;
+    bool is_edited = false;
     int64_t version = 0;
     TIDE_TRY(tide_archive_ask(archive, err, &is_any, &version, "PRAGMA data_version", ""));
     if (archive->has_data_version && archive->data_version != version) {
+        TIDE_TRY(was_edited(archive, &is_edited, err));
+    }
+    if (archive->has_data_version && archive->data_version != version && !is_edited) {
         return tide_fail(err, TIDE_STALE,
                          "%s: %s: another program has written into the archive; one writes at a "
                          "time: end the other and open it again",
@@ -239,7 +313,9 @@ static tide_status require_same_version(struct tide_archive *archive, struct tid
 tide_status tide_archive_begin(struct tide_archive *archive, struct tide_error *err)
 {
     TIDE_TRY(tide_archive_run(archive, err, "BEGIN IMMEDIATE", ""));
-    tide_status status = require_same_version(archive, err);
+    tide_status status = archive->access == TIDE_ARCHIVE_EDIT_BESIDE
+                             ? require_permission(archive, err)
+                             : require_same_version(archive, err);
     if (status != TIDE_OK) {
         tide_archive_rollback(&archive);
     }
@@ -248,6 +324,9 @@ tide_status tide_archive_begin(struct tide_archive *archive, struct tide_error *
 
 tide_status tide_archive_commit(struct tide_archive *archive, struct tide_error *err)
 {
+    if (archive->access == TIDE_ARCHIVE_EDIT_BESIDE) {
+        TIDE_TRY(tide_archive_run(archive, err, "UPDATE tidemark_edits SET edits = edits + 1", ""));
+    }
     return tide_archive_run(archive, err, "COMMIT", "");
 }
 

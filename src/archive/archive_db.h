@@ -27,6 +27,9 @@ struct tide_archive {
     /* Of a handle that writes: changes when another one has written. */
     bool has_data_version;
     int64_t data_version;
+    /* Of a writer that lets others edit: their transactions so far. */
+    bool allows_edits;
+    int64_t edits;
     /* Columns that a file of this version may lack. */
     bool has_uuid;
     bool has_heartbeat;
@@ -90,7 +93,17 @@ tide_str tide_archive_column_bytes(struct sqlite3_stmt *stmt, int column);
 tide_status tide_archive_ask(struct tide_archive *archive, struct tide_error *err, bool *ret_is_any,
                              int64_t *ret_value, const char *sql, const char *letters, ...);
 
-/** Takes the write lock. TIDE_STALE when another has written since this handle first wrote. */
+/**
+ * For a writer, within a transaction: says in the file whether others may edit beside it from now
+ * on, and notes how often they have.
+ */
+tide_status tide_archive_allow_edits(struct tide_archive *archive, bool is_allowed,
+                                     struct tide_error *err);
+
+/**
+ * Takes the write lock. TIDE_STALE when another has written since this handle first wrote, but for
+ * edits that it allows; TIDE_TIMEOUT for one that edits beside a writer who does not.
+ */
 tide_status tide_archive_begin(struct tide_archive *archive, struct tide_error *err);
 
 /** Commits; on failure the transaction is open still, for tide_archive_rollback. */

@@ -24,5 +24,13 @@ tide_status tide_change_retention_init(struct tide_archive *archive,
                                        struct tide_change_retention *ret_retention,
                                        struct tide_error *err);
 
+/**
+ * Forgets what is before `keep_from_ts`, bit by bit: each transaction is a whole one, and whoever
+ * writes has its turn in between. An archive opened for editing, also beside a writer.
+ */
+tide_status tide_change_forget(struct tide_archive *archive,
+                               const struct tide_archive_series_info *series, int64_t keep_from_ts,
+                               struct tide_archive_retained *ret_retained, struct tide_error *err);
+
 /** For TIDE_CLEANUP too. */
 void tide_change_retention_done(struct tide_change_retention *retention);

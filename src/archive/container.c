@@ -388,6 +388,9 @@ void tide_archive_snapshot_end_ptr(struct tide_archive **archive)
 void tide_archive_shrink(struct tide_archive *archive)
 {
     struct tide_error ignored;
+    if (archive->access != TIDE_ARCHIVE_EDIT) {
+        return; /* who writes does it */
+    }
     archive->doing = "giving room back";
     (void)tide_archive_give_back(archive, SHRINK_PAGES, TIDE_NO_DEADLINE, &ignored);
 }

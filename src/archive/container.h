@@ -23,6 +23,9 @@ enum tide_archive_access {
     TIDE_ARCHIVE_READ,  /* changes nothing; any number at once, also beside a writer */
     TIDE_ARCHIVE_EDIT,  /* alone: fails while anybody else has the archive open */
     TIDE_ARCHIVE_WRITE, /* one at a time, beside readers */
+    /* Forgets and joins beside a writer that lets others do so; each transaction is to be short.
+     * What it may not do, its first transaction says: TIDE_TIMEOUT. */
+    TIDE_ARCHIVE_EDIT_BESIDE,
 };
 
 /* What the first 100 bytes of a file say. */
@@ -65,7 +68,7 @@ void tide_archive_snapshot_end(struct tide_archive *archive);
 void tide_archive_snapshot_end_ptr(struct tide_archive **archive);
 
 /** Gives free pages back to the file system, as far as that can be done now: where it cannot, they
- * are used again. An archive opened for editing. */
+ * are used again. Beside a writer that one does it, and this nothing. */
 void tide_archive_shrink(struct tide_archive *archive);
 
 /** Writes an exact copy of what the archive holds now to `path`, which must not exist. Not inside a

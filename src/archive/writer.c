@@ -41,8 +41,9 @@ tide_status tide_archive_leave(struct tide_archive_writer *writer, tide_status s
 }
 
 /* A kill between sealing and pruning leaves rows that nobody can read any more. */
-static tide_status prune_shadowed(struct tide_archive *archive, struct tide_error *err)
+static tide_status settle(const struct tide_archive_writer *writer, struct tide_error *err)
 {
+    struct tide_archive *archive = writer->archive;
     TIDE_CLEANUP(tide_archive_rollback) struct tide_archive *open = archive;
     TIDE_TRY(tide_archive_begin(open, err));
     TIDE_TRY(tide_archive_run(archive, err,
@@ -50,6 +51,7 @@ static tide_status prune_shadowed(struct tide_archive *archive, struct tide_erro
                               "segments.source_id = wal.source_id AND "
                               "segments.stream = wal.stream AND segments.last_ts >= wal.ts)",
                               ""));
+    TIDE_TRY(tide_archive_allow_edits(archive, writer->options.allows_edits, err));
     return tide_archive_commit(archive, err);
 }
 
@@ -57,7 +59,7 @@ static tide_status prepare(struct tide_archive_writer *writer, struct tide_error
 {
     struct tide_archive *archive = writer->archive;
     TIDE_TRY(tide_archive_schema_complete(archive, err));
-    TIDE_TRY(prune_shadowed(archive, err));
+    TIDE_TRY(settle(writer, err));
     int rc = sqlite3_prepare_v3(
         archive->db,
         "INSERT INTO wal (source_id, stream, ts, wall_offset, row) VALUES (?1, ?2, ?3, ?4, ?5)", -1,

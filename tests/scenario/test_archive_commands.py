@@ -247,7 +247,8 @@ def test_changes_are_frames_that_verify_knows(run, history):
                                               for f in frames.splitlines())
 
 
-def test_retention_keeps_every_state_from_a_copy_on(run, start, followed, tmp_path):
+@pytest.mark.parametrize("beside", [False, True], ids=["at rest", "while it is written"])
+def test_retention_keeps_every_state_from_a_copy_on(run, start, followed, tmp_path, beside):
     before = state_from(run)
     old = followed.positions[-1]
     # Another copy of both tables, behind the first.
@@ -258,15 +259,23 @@ def test_retention_keeps_every_state_from_a_copy_on(run, start, followed, tmp_pa
                                 for name, table in state_from(run).items()), what="a second copy")
     followed.change()
     wait_for_state(copy, run, followed)
-    assert "is in use" in run("archive", "retain", "h.tide", "--older-than", "0s").check(3).err
-    assert "is in use" in run("archive", "compact", "h.tide").check(3).err
+    assert "is in use" in \
+        run("archive", "retain", "h.tide", "--older-than", "0s", "--fold").check(3).err
     assert "would be kept from" in \
         run("archive", "retain", "h.tide", "--older-than", "0s", "--dry-run").check().out
-    copy.interrupt()
+    if beside:  # the pipeline that writes it goes on
+        run("archive", "compact", "h.tide", "--rows", "50").check()
+    else:
+        copy.interrupt()
     assert run("archive", "retain", "h.tide", "--older-than", "3650d").check().out.count(
         "nothing is older") == 2
     said = run("archive", "retain", "h.tide", "--older-than", "0s").check().out
     assert said.count("kept from") == 2 and ": 0 segments" not in said
+    if beside:
+        followed.change()
+        wait_for_state(copy, run, followed)
+        assert "opened again" not in copy.err()
+        copy.interrupt()
     run("archive", "verify", "--full", "h.tide").check()
     for table in TABLES:
         assert cat(run, "h.tide", table) == followed.state()[table]

@@ -101,3 +101,35 @@ def test_small_segments_are_joined(start, run, history, tmp_path):
     service.interrupt()
     assert run("archive", "cat", "h.tide", "--changes").check().out == before
     run("archive", "verify", "--full", "h.tide").check()
+
+
+def test_commands_killed_beside_the_pipeline_leave_it_going(run, start, history, tmp_path):
+    """retain and compact while the archive is written, killed at any moment."""
+    rnd = random.Random(20)
+    (tmp_path / "h.yaml").write_text(CONFIG.replace(", retain: 1s", ", compact: false"))
+    service = start("run", "h.yaml")
+    wait_for_state(service, run, history, 60)
+    ended = 0
+    for number in range(soak(5, 200)):
+        if number % 3 == 0:
+            run("backfill", "h.yaml", "--sink", "a", "--tables", "*").check()
+        live(history, rnd, service, 0.1)
+        args = ["retain", "h.tide", "--older-than", "0s"] if number % 2 else \
+            ["compact", "h.tide", "--rows", "200"]
+        command = start("archive", *args)
+        live(history, rnd, service, 0.9 + rnd.random() * 0.5)  # it asks for the file alone for 1 s
+        ended += not command.running()
+        command.kill()
+    wait_for_state(service, run, history, 60)
+    service.interrupt()
+    assert "opened again" not in service.err()
+    assert ended > 0
+    run("archive", "verify", "--full", "h.tide").check()
+    compared = 0
+    for moment, want in list(moments_of(run, history))[-soak(20, 200):]:
+        for table in TABLES:
+            got = run("archive", "cat", "h.tide", "-t", table, "--as-of", moment)
+            if got.code == 0:
+                assert rows_of(map(json.loads, got.out.splitlines())) == want[table], moment
+                compared += 1
+    assert compared > 5

@@ -112,6 +112,7 @@ static tide_status open_writer(struct tide_archive_target *target, struct tide_e
     const struct tide_archive_writer_options options = {
         .encoder = &tide_change_encoder,
         .has_keeper = true,
+        .allows_edits = true,
     };
     return tide_archive_writer_open(target->place.path, &options, &target->writer, err);
 }

@@ -18,10 +18,9 @@
 #define LOOK_EVERY_US_MIN INT64_C(100000)
 #define LOOK_EVERY_US_MAX INT64_C(600000000)
 #define LOOK_FIRST_US     INT64_C(10000000)
-#define PAUSE_US          INT64_C(20000)             /* in which whoever writes has its turn */
-#define STEP_BYTES        ((int64_t)(16 * TIDE_MIB)) /* forgotten in one transaction */
-#define STEP_PAGES        1024                       /* given back in one */
-#define SMALL_PARTS       4                          /* a small segment is so much of a full one */
+#define PAUSE_US          INT64_C(20000) /* in which whoever writes has its turn */
+#define STEP_PAGES        1024           /* given back in one */
+#define SMALL_PARTS       4              /* a small segment is so much of a full one */
 #define SMALL_COUNT       8
 
 /* What is known of a table's copies without reading its rows again. */
@@ -158,7 +157,7 @@ static tide_status forget(struct look *look, const struct tide_archive_series_in
         TIDE_CLEANUP(tide_change_retention_done) struct tide_change_retention retention = {0};
         struct tide_archive_retained done = {0};
         TIDE_TRY(tide_archive_retain_step(look->archive, series->source, series->name, keep_from,
-                                          STEP_BYTES, &cutoff_ts, err));
+                                          TIDE_ARCHIVE_RETAIN_BYTES, &cutoff_ts, err));
         TIDE_TRY(tide_change_retention_init(look->archive, series, cutoff_ts, &retention, err));
         TIDE_TRY(tide_archive_place_check(&look->upkeep->target->place, err));
         TIDE_TRY(tide_archive_writer_retain(look->upkeep->target->writer, &retention.retention,
