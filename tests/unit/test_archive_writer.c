@@ -394,6 +394,51 @@ static void another_writer_ends_this_one(void **state)
     assert_string_equal(kit_times(&kit, "s"), "1-4");
 }
 
+static tide_status forget_beside(int64_t cutoff_ts)
+{
+    TIDE_CLEANUP(tide_archive_close_ptr) struct tide_archive *guest = NULL;
+    const struct tide_archive_retention retention = {.source = kit.source, .cutoff_ts = cutoff_ts};
+    struct tide_archive_retained retained;
+    kit_ok(&kit, tide_archive_open(kit.path, TIDE_ARCHIVE_EDIT_BESIDE, &guest, &kit.err));
+    return tide_archive_retain_in(guest, &retention, &retained, &kit.err);
+}
+
+/* As the one of a pipeline. */
+static void reopen_for_edits(void)
+{
+    const struct tide_archive_writer_options options = {.encoder = &kit.encoder,
+                                                        .allows_edits = true};
+    int64_t anchor = 0;
+    tide_archive_writer_close(kit.writer);
+    kit_ok(&kit, tide_archive_writer_open(kit.path, &options, &kit.writer, &kit.err));
+    kit_ok(&kit, tide_archive_resume_anchor(kit.writer, kit.source, 0, &anchor, &kit.err));
+    kit_ok(&kit, tide_archive_resume_source(kit.writer, kit.source, anchor, &kit.err));
+}
+
+static void edits_beside_a_writer_are_no_end_where_it_allows_them(void **state)
+{
+    (void)state;
+    kit_ok(&kit, kit_write(&kit, "s", 1, 4));
+    kit_fails(forget_beside(3), TIDE_TIMEOUT, "lets nobody edit it meanwhile");
+    kit_ok(&kit, kit_write(&kit, "s", 5, 5));
+    reopen_for_edits();
+    kit_ok(&kit, kit_write(&kit, "s", 6, 6));
+    kit_ok(&kit, kit_seal(&kit, "s"));
+    kit_ok(&kit, kit_write(&kit, "s", 7, 8));
+    kit_ok(&kit, forget_beside(7));
+    kit_ok(&kit, kit_write(&kit, "s", 9, 9));
+    kit_ok(&kit, forget_beside(8));
+    kit_ok(&kit, forget_beside(9));
+    kit_ok(&kit, kit_seal(&kit, "s"));
+    assert_string_equal(kit_times(&kit, "s"), "9");
+    assert_int_equal(kit_number(&kit, "SELECT MAX(seq) FROM segments"), 1);
+    kit_change(&kit, "UPDATE sources SET heartbeat = 1"); /* another program's is another matter */
+    kit_fails(kit_write(&kit, "s", 10, 10), TIDE_STALE, "one writes at a time");
+    kit_reopen(&kit); /* by one that does not */
+    kit_fails(forget_beside(10), TIDE_TIMEOUT, "lets nobody edit it meanwhile");
+    assert_int_equal(kit_verify(&kit), 0);
+}
+
 static void metadata_is_patched_key_by_key(void **state)
 {
     (void)state;
@@ -564,6 +609,8 @@ int main(void)
                                         kit_teardown_test),
         cmocka_unit_test_setup_teardown(another_writer_ends_this_one, kit_setup_test,
                                         kit_teardown_test),
+        cmocka_unit_test_setup_teardown(edits_beside_a_writer_are_no_end_where_it_allows_them,
+                                        kit_setup_test, kit_teardown_test),
         cmocka_unit_test_setup_teardown(metadata_is_patched_key_by_key, kit_setup_test,
                                         kit_teardown_test),
         cmocka_unit_test_setup_teardown(columns_that_an_older_program_left_out_are_added,
