@@ -271,6 +271,8 @@ def test_retention_keeps_every_state_from_a_copy_on(run, start, followed, tmp_pa
         "nothing is older") == 2
     said = run("archive", "retain", "h.tide", "--older-than", "0s").check().out
     assert said.count("kept from") == 2 and ": 0 segments" not in said
+    with contextlib.closing(sqlite3.connect(tmp_path / "h.tide")) as db:
+        assert beside or db.execute("PRAGMA freelist_count").fetchone() == (0,)
     if beside:
         followed.change()
         wait_for_state(copy, run, followed)
