@@ -68,7 +68,7 @@ static tide_status check_position(struct tide_archive *archive, int64_t source,
 
 static void note_late(const char *where)
 {
-    tide_log(TIDE_LOG_WARN,
+    tide_log(TIDE_LOG_INFO,
              "what the archive holds of that source goes up to %s: what was committed between "
              "then and the moment asked for, if anything, is not in it",
              where);
