@@ -87,6 +87,7 @@ static void check_command(const struct publish_command *command, struct argp_sta
     if (command->listen == NULL) {
         argp_error(state, "--listen is missing: tcp://127.0.0.1:9465, tls://HOST:PORT, unix:PATH, "
                           "or - for standard output");
+        return;
     }
     if (strcmp(command->listen, "-") == 0 && command->has_followers_max) {
         argp_error(state, "--max-followers is for sockets: standard output has one follower");

@@ -77,21 +77,20 @@ static int64_t deadline(const struct following *self)
 static tide_status reach(struct following *self, struct tide_error *err)
 {
     const struct tide_address *address = &self->options->address;
-    int64_t deadline_us = deadline(self);
     int fd = -1;
     if (address->kind == TIDE_ADDRESS_STANDARD) {
         self->link = tide_link_of_input();
         return TIDE_OK;
     }
     if (address->kind == TIDE_ADDRESS_UNIX) {
-        tide_status status = tide_local_reach(address->path, deadline_us, &fd, err);
+        tide_status status = tide_local_reach(address->path, deadline(self), &fd, err);
         if (status != TIDE_OK) {
             err->retriable = true;
             return status;
         }
         (void)fcntl(fd, F_SETFL, O_RDWR | O_NONBLOCK);
     } else {
-        TIDE_TRY(tide_tcp_connect(address, deadline_us, self->stop_fd, &fd, err));
+        TIDE_TRY(tide_tcp_connect(address, self->options->patience_us, self->stop_fd, &fd, err));
     }
     self->link = tide_link_of_socket(fd);
     if (address->kind == TIDE_ADDRESS_TLS) {
@@ -341,6 +340,7 @@ static tide_status follow(struct following *self, struct tide_error *err)
     int64_t wait_us = self->options->wait_first_us;
     for (;;) {
         struct tide_error why = {0};
+        int64_t began_us = tide_clock_monotonic_us();
         tide_status status = connect_once(self, &why);
         tide_link_close(&self->link);
         bool goes_on = self->options->goes_on && !self->is_pipe;
@@ -351,7 +351,8 @@ static tide_status follow(struct following *self, struct tide_error *err)
             *err = why;
             return status;
         }
-        wait_us = self->has_begun ? self->options->wait_first_us : wait_us;
+        bool has_lasted = self->has_begun && tide_clock_monotonic_us() - began_us > wait_us;
+        wait_us = has_lasted ? self->options->wait_first_us : wait_us;
         if (wait_again(self, wait_us, &why, err) != TIDE_OK) {
             return TIDE_OK; /* stopped */
         }

@@ -66,6 +66,7 @@ tide_status tide_link_handshake(struct tide_link *link, bool *ret_is_done, struc
 /* What a call that moved no byte means. */
 static tide_status judge(struct tide_link *link, short wants, struct tide_error *err)
 {
+    const char *what = link->is_socket ? "the connection" : "the pipe or file";
     switch (errno) {
     case EAGAIN:
     case EINTR:
@@ -78,9 +79,9 @@ static tide_status judge(struct tide_link *link, short wants, struct tide_error 
     case EHOSTUNREACH:
     case ENETUNREACH:
     case ENETDOWN:
-        return tide_fail_retriable(err, TIDE_CLOSED, "the connection was cut: %s", strerror(errno));
+        return tide_fail_retriable(err, TIDE_CLOSED, "%s was cut: %s", what, strerror(errno));
     default:
-        return tide_fail_retriable(err, TIDE_IO, "the connection failed: %s", strerror(errno));
+        return tide_fail_retriable(err, TIDE_IO, "%s failed: %s", what, strerror(errno));
     }
 }
 

@@ -98,7 +98,7 @@ struct tide_peer *tide_peer_new(struct tide_peers *peers, int fd, uint64_t numbe
     peer->state = TIDE_PEER_SHAKING;
     peer->deadline_us = tide_clock_deadline_us(peers->options.patience_us);
     tide_tcp_name(fd, peer->name);
-    tide_tcp_settle(fd);
+    tide_tcp_settle(fd, peers->options.patience_us);
     if (peers->options.tls != NULL &&
         tide_tls_open(peers->options.tls, fd, NULL, &peer->link.tls, &err) != TIDE_OK) {
         tide_peer_say(peer, true, "could not be let in: %s", err.message);

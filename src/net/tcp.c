@@ -132,16 +132,19 @@ static tide_status wait_connected(int fd, int64_t deadline_us, int stop_fd, stru
     }
 }
 
-void tide_tcp_settle(int fd)
+void tide_tcp_settle(int fd, int64_t patience_us)
 {
     int yes = 1;
+    unsigned patience_ms = (unsigned)(patience_us / 1000);
+    (void)setsockopt(fd, IPPROTO_TCP, TCP_USER_TIMEOUT, &patience_ms, sizeof(patience_ms));
     (void)setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &yes, sizeof(yes));
     (void)setsockopt(fd, SOL_SOCKET, SO_KEEPALIVE, &yes, sizeof(yes));
 }
 
-tide_status tide_tcp_connect(const struct tide_address *address, int64_t deadline_us, int stop_fd,
+tide_status tide_tcp_connect(const struct tide_address *address, int64_t patience_us, int stop_fd,
                              int *ret_fd, struct tide_error *err)
 {
+    int64_t deadline_us = tide_clock_deadline_us(patience_us);
     TIDE_CLEANUP(free_found) struct addrinfo *found = NULL;
     TIDE_TRY(resolve(address, 0, &found, err));
     TIDE_TRY(check_within(address, found, err));
@@ -152,7 +155,7 @@ tide_status tide_tcp_connect(const struct tide_address *address, int64_t deadlin
             TIDE_TRY(wait_connected(fd, deadline_us, stop_fd, err));
         }
         if (fd >= 0 && errno == 0) {
-            tide_tcp_settle(fd);
+            tide_tcp_settle(fd, patience_us);
             *ret_fd = fd;
             fd = -1;
             return TIDE_OK;
@@ -181,7 +184,10 @@ void tide_tcp_name(int fd, char ret_name[TIDE_TCP_NAME_SIZE])
     char host[NI_MAXHOST] = "";
     char port[8] = "";
     struct ucred peer = {0};
-    (void)getpeername(fd, (struct sockaddr *)&name, &size);
+    if (getpeername(fd, (struct sockaddr *)&name, &size) != 0) {
+        (void)snprintf(ret_name, TIDE_TCP_NAME_SIZE, "somebody");
+        return;
+    }
     if (name.ss_family == AF_UNIX) {
         socklen_t peer_size = sizeof(peer);
         (void)getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &peer, &peer_size);

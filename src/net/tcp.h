@@ -16,16 +16,16 @@ tide_status tide_tcp_listen(const struct tide_address *address, int *ret_fd,
                             struct tide_error *err);
 
 /**
- * Connects, trying each address that the host has, until `deadline_us` at most.
+ * Connects, trying each address that the host has, for `patience_us` at most.
  * Errors: TIDE_CANCELLED `stop_fd` can be read meanwhile; TIDE_INVALID as above; TIDE_CLOSED,
  * TIDE_TIMEOUT (both retriable), TIDE_IO.
  */
-tide_status tide_tcp_connect(const struct tide_address *address, int64_t deadline_us, int stop_fd,
+tide_status tide_tcp_connect(const struct tide_address *address, int64_t patience_us, int stop_fd,
                              int *ret_fd, struct tide_error *err);
 
-/** Sets up a connected socket: what is written goes at once, and a machine that is gone is noticed.
- * Fine for sockets of other kinds, too. */
-void tide_tcp_settle(int fd);
+/** Sets up a connected socket: what is written goes at once, and when nothing of it was taken for
+ * `patience_us` by a machine that is gone, the connection ends. Fine for sockets of other kinds. */
+void tide_tcp_settle(int fd, int64_t patience_us);
 
 /** The number of the port that a socket listens on. */
 unsigned tide_tcp_port(int fd);

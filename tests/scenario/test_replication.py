@@ -111,6 +111,38 @@ def test_stream_that_is_cut_keeps_what_came_and_is_gone_on_with(program, run, tm
     assert differences(archive, tmp_path / "b.tide") == []
 
 
+def test_stream_that_goes_on_into_a_file_is_stopped_between_frames(program, run, tmp_path, growing):
+    """While rows come: nothing is sealed meanwhile, since nobody on a file could be told so."""
+    pipeline, _ = growing(seal_rows=1000000)
+    with open(tmp_path / "a.stream", "wb") as file:
+        publisher = subprocess.Popen([program, "archive", "publish", "a.tide", "--listen", "-",
+                                      "--follow", "--quiet", "--keep-alive", "1"], cwd=tmp_path,
+                                     stdout=file)
+    try:
+        size = (tmp_path / "a.stream").stat
+        pipeline.wait_until(lambda: size().st_size > 100000, timeout=60)
+    finally:
+        publisher.terminate()
+        code = publisher.wait(60)
+    assert code == 0
+    said = subscribed(run, "-", "b.tide", stdin=(tmp_path / "a.stream").read_bytes())
+    assert said["caught_up"] and said["rows"] > 500
+    check_sound(run, "b.tide")
+
+
+def test_standard_output_that_fails_is_said(program, tmp_path, archive):
+    with open("/dev/full", "wb") as full:
+        done = subprocess.run([program, "archive", "publish", archive, "--listen", "-"], stdout=full,
+                              stderr=subprocess.PIPE, text=True, check=False, timeout=60)
+    assert done.returncode == 3 and "No space left on device" in done.stderr
+    reader, writer = os.pipe()
+    os.close(reader)
+    done = subprocess.run([program, "archive", "publish", archive, "--listen", "-"], stdout=writer,
+                          stderr=subprocess.PIPE, text=True, check=False, timeout=60)
+    os.close(writer)
+    assert done.returncode == 3
+
+
 def test_silent_connection_gets_the_same_stream_as_a_pipe(program, start, tmp_path, archive):
     publisher = start_publisher(start, "a.tide", "unix:a.sock", "--hello-wait", "1")
     piped = subprocess.run([program, "archive", "publish", "a.tide", "--listen", "-", "--quiet"],
