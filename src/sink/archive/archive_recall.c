@@ -4,6 +4,9 @@
 #include "archive/change_encoder.h"
 #include "archive/change_row.h"
 #include "archive/scan.h"
+#include "archive/tail.h"
+
+#define CACHE_KIB 4096
 
 struct recall {
     struct tide_archive_fill *fill;
@@ -86,6 +89,7 @@ tide_status tide_archive_recall(const char *path, int64_t source, tide_str serie
         return TIDE_OK;
     }
     TIDE_TRY(tide_archive_open(path, TIDE_ARCHIVE_READ, &archive, err));
+    TIDE_TRY(tide_archive_set_cache(archive, CACHE_KIB, err)); /* each page is read once */
     TIDE_TRY(tide_archive_caller_rows_read(archive, source, series, INT64_MIN, INT64_MAX,
                                            &recall.arena, &recall.notes, &recall.note_count, err));
     return tide_archive_rows_read(archive, &range, &tide_change_encoder, &taker, err);

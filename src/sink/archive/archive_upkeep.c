@@ -3,6 +3,7 @@
 #include "archive/change_encoder.h"
 #include "archive/change_retain.h"
 #include "archive/change_series.h"
+#include "archive/tail.h"
 #include "base/alloc.h"
 #include "base/clock.h"
 #include "base/limits.h"
@@ -20,7 +21,9 @@
 #define LOOK_FIRST_US     INT64_C(10000000)
 #define PAUSE_US          INT64_C(20000) /* in which whoever writes has its turn */
 #define STEP_PAGES        1024           /* given back in one */
-#define SMALL_PARTS       4              /* a small segment is so much of a full one */
+#define FEED_ROWS         (4 * TIDE_ARCHIVE_SEAL_ROWS)
+#define CACHE_KIB         4096
+#define SMALL_PARTS       4 /* a small segment is so much of a full one */
 #define SMALL_COUNT       8
 
 /* What is known of a table's copies without reading its rows again. */
@@ -121,9 +124,9 @@ static struct table *table_of(struct tide_archive_upkeep *upkeep, tide_str serie
     return value->ptr;
 }
 
-/* Times of a series only rise, so each row is read once for as long as the archive is open. */
-static tide_status feed(const struct look *look, const struct tide_archive_series_info *series,
-                        struct table *table, struct tide_error *err)
+/* A snapshot is held for so many rows at most, since the log grows meanwhile. */
+static tide_status feed_some(const struct look *look, const struct tide_archive_series_info *series,
+                             struct table *table, bool *ret_is_more, struct tide_error *err)
 {
     TIDE_CLEANUP(tide_change_scan_close_ptr) struct tide_change_scan *scan = NULL;
     const struct tide_archive_range range = {
@@ -133,11 +136,10 @@ static tide_status feed(const struct look *look, const struct tide_archive_serie
         .end_ts = look->cutoff_ts - 1,
     };
     struct tide_change_seen seen;
-    tide_status status = tide_change_scan_open(look->archive, &range, &scan, err);
-    if (status == TIDE_OK) {
-        tide_change_scan_want_heads(scan);
-    }
-    while (status == TIDE_OK) {
+    tide_status status = TIDE_OK;
+    TIDE_TRY(tide_change_scan_open(look->archive, &range, &scan, err));
+    tide_change_scan_want_heads(scan);
+    for (int64_t count = 0; status == TIDE_OK && count < FEED_ROWS; count++) {
         status = tide_change_scan_next(scan, &seen, err);
         if (status == TIDE_OK) {
             tide_change_history_add(table->history, seen.ts, &seen.row);
@@ -146,7 +148,18 @@ static tide_status feed(const struct look *look, const struct tide_archive_serie
             status = check_closing(look->upkeep, err);
         }
     }
+    *ret_is_more = status == TIDE_OK;
     return status == TIDE_END ? TIDE_OK : status;
+}
+
+/* Times of a series only rise, so each row is read once for as long as the archive is open. */
+static tide_status feed(const struct look *look, const struct tide_archive_series_info *series,
+                        struct table *table, struct tide_error *err)
+{
+    for (bool is_more = true; is_more;) {
+        TIDE_TRY(feed_some(look, series, table, &is_more, err));
+    }
+    return TIDE_OK;
 }
 
 static tide_status forget(struct look *look, const struct tide_archive_series_info *series,
@@ -291,6 +304,7 @@ tide_status tide_archive_upkeep_look(struct tide_archive_upkeep *upkeep, int64_t
         look.cutoff_ts = INT64_MIN + 1;
     }
     TIDE_TRY(tide_archive_open(upkeep->target->place.path, TIDE_ARCHIVE_READ, &archive, err));
+    TIDE_TRY(tide_archive_set_cache(archive, CACHE_KIB, err));
     look.archive = archive;
     TIDE_TRY(look_at_all(&look, err));
     if (look.status != TIDE_OK) {
