@@ -64,9 +64,10 @@ struct look {
     struct tide_error err;
 };
 
-static int64_t or_default(uint64_t wish, int64_t usual)
+/* Larger ones take more memory to join than is worth it. */
+static int64_t at_most(int64_t usual, uint64_t wish)
 {
-    return wish > 0 ? (int64_t)wish : usual;
+    return wish > 0 && wish < (uint64_t)usual ? (int64_t)wish : usual;
 }
 
 struct tide_archive_upkeep *tide_archive_upkeep_new(const struct tide_archive_target *target,
@@ -74,8 +75,8 @@ struct tide_archive_upkeep *tide_archive_upkeep_new(const struct tide_archive_ta
 {
     const struct tide_sink_segments *segments = &options->segments;
     struct tide_archive_upkeep *upkeep = tide_alloc(1, sizeof(*upkeep));
-    int64_t rows = or_default(segments->rows_max, tide_archive_seal_policy_default.rows_max);
-    int64_t bytes = or_default(segments->bytes_max, tide_archive_seal_policy_default.bytes_max);
+    int64_t rows = at_most(tide_archive_seal_policy_default.rows_max, segments->rows_max);
+    int64_t bytes = at_most(tide_archive_seal_policy_default.bytes_max, segments->bytes_max);
     upkeep->target = target;
     upkeep->name = options->name;
     upkeep->say = options->say;
