@@ -289,7 +289,7 @@ tide_status tide_archive_set_up_writing(struct tide_archive *archive, int cache_
 static tide_status set_up(struct tide_archive *archive, struct tide_error *err)
 {
     if (archive->access == TIDE_ARCHIVE_READ) {
-        int rc = sqlite3_exec(archive->db, "PRAGMA cache_size = -262144; PRAGMA query_only = 1",
+        int rc = sqlite3_exec(archive->db, "PRAGMA cache_size = -16384; PRAGMA query_only = 1",
                               NULL, NULL, NULL);
         return rc == SQLITE_OK ? TIDE_OK : tide_archive_fail(archive, rc, err);
     }

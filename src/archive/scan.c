@@ -24,13 +24,14 @@ struct tide_archive_scan {
     struct tide_archive_live_row *rows;
 };
 
-/* Without an order by number the index by time would be taken. */
+/* The index by time is kept out of it: by it the segments, bytes and all, would be gathered and
+ * sorted before the first is given. */
 static tide_status query_segments(struct tide_archive_scan *scan, struct tide_error *err)
 {
     char sql[256];
     (void)snprintf(sql, sizeof(sql),
                    "SELECT seq, rows, first_ts, last_ts, bytes, %s FROM segments WHERE "
-                   "source_id = ?1 AND stream = ?2 AND last_ts >= ?3 AND first_ts <= ?4 "
+                   "source_id = ?1 AND stream = ?2 AND +last_ts >= ?3 AND first_ts <= ?4 "
                    "ORDER BY seq",
                    scan->archive->has_caller_index ? "caller_index" : "NULL");
     return tide_archive_query(scan->archive, &scan->segments, err, sql, "itii", scan->range.source,

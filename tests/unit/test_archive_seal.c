@@ -3,10 +3,13 @@
 
 #include "archive/container.h"
 #include "archive/scan.h"
+#include "archive/tail.h"
 #include "archive/verify.h"
 
 #include <inttypes.h>
+#include <sqlite3.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 static void seal_moves_rows_into_a_segment(void **state)
@@ -289,6 +292,41 @@ static void scan_of_a_segment_that_lies_is_corrupt(void **state)
     assert_string_equal(kit_times(&kit, "s"), "1-3");
 }
 
+/* Segments come one after the other, whatever the archive has of them. */
+static void scan_holds_one_segment_at_a_time(void **state)
+{
+    (void)state;
+
+    enum {
+        COUNT = 24,
+        SIZE = 1024 * 1024
+    };
+    struct tide_archive *archive = NULL;
+    struct tide_archive_scan *scan = NULL;
+    struct tide_archive_part part;
+    char *bytes = calloc(1, SIZE);
+    assert_non_null(bytes);
+    for (int64_t i = 1; i <= COUNT; i++) {
+        struct tide_archive_row row = {kit_series(&kit, "s"), i, 0, tide_str_of(bytes, SIZE)};
+        struct tide_archive_tick tick = {.rows = &row, .row_count = 1};
+        kit_ok(&kit, tide_archive_write(kit.writer, &tick, &kit.err));
+        kit_ok(&kit, kit_seal(&kit, "s"));
+    }
+    const struct tide_archive_range range = {kit.source, TIDE_STR("s"), 0, INT64_MAX};
+    kit_ok(&kit, tide_archive_open(kit.path, TIDE_ARCHIVE_READ, &archive, &kit.err));
+    kit_ok(&kit, tide_archive_set_cache(archive, 256, &kit.err));
+    int64_t before = sqlite3_memory_used();
+    (void)sqlite3_memory_highwater(1);
+    kit_ok(&kit, tide_archive_scan_open(archive, &range, &scan, &kit.err));
+    for (int i = 0; i < COUNT; i++) {
+        kit_ok(&kit, tide_archive_scan_next(scan, &part, &kit.err));
+    }
+    assert_true(sqlite3_memory_highwater(0) - before < (int64_t)6 * SIZE);
+    tide_archive_scan_close(scan);
+    tide_archive_close(archive);
+    free(bytes);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -315,6 +353,8 @@ int main(void)
         cmocka_unit_test_setup_teardown(scan_gives_long_live_tails_in_parts, kit_setup_test,
                                         kit_teardown_test),
         cmocka_unit_test_setup_teardown(scan_of_a_segment_that_lies_is_corrupt, kit_setup_test,
+                                        kit_teardown_test),
+        cmocka_unit_test_setup_teardown(scan_holds_one_segment_at_a_time, kit_setup_test,
                                         kit_teardown_test),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
