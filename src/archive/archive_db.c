@@ -83,14 +83,14 @@ static void bind_one(struct sqlite3_stmt *stmt, int place, char letter, tide_str
     TIDE_ASSERT(rc == SQLITE_OK || rc == SQLITE_TOOBIG); /* lengths are checked before */
 }
 
-static void bind_all(struct sqlite3_stmt *stmt, const char *letters, va_list args)
+static void bind_all(struct sqlite3_stmt *stmt, int place, const char *letters, va_list args)
 {
-    for (int place = 1; letters[place - 1] != '\0'; place++) {
-        if (letters[place - 1] == 'i') {
+    for (; *letters != '\0'; letters++, place++) {
+        if (*letters == 'i') {
             int rc = sqlite3_bind_int64(stmt, place, va_arg(args, int64_t));
             TIDE_ASSERT(rc == SQLITE_OK);
         } else {
-            bind_one(stmt, place, letters[place - 1], va_arg(args, tide_str));
+            bind_one(stmt, place, *letters, va_arg(args, tide_str));
         }
     }
 }
@@ -99,7 +99,15 @@ void tide_archive_bind(struct sqlite3_stmt *stmt, const char *letters, ...)
 {
     va_list args;
     va_start(args, letters);
-    bind_all(stmt, letters, args);
+    bind_all(stmt, 1, letters, args);
+    va_end(args);
+}
+
+void tide_archive_bind_from(struct sqlite3_stmt *stmt, int place, const char *letters, ...)
+{
+    va_list args;
+    va_start(args, letters);
+    bind_all(stmt, place, letters, args);
     va_end(args);
 }
 
@@ -124,7 +132,7 @@ static tide_status prepare(struct tide_archive *archive, const char *sql, const 
     if (rc != SQLITE_OK) {
         return tide_archive_fail(archive, rc, err);
     }
-    bind_all(stmt, letters, args);
+    bind_all(stmt, 1, letters, args);
     *ret_stmt = stmt;
     return TIDE_OK;
 }

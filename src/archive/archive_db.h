@@ -62,6 +62,9 @@ void tide_archive_stmt_done(struct sqlite3_stmt **stmt);
  */
 void tide_archive_bind(struct sqlite3_stmt *stmt, const char *letters, ...);
 
+/** The same from that place on. */
+void tide_archive_bind_from(struct sqlite3_stmt *stmt, int place, const char *letters, ...);
+
 /** TIDE_INVALID when bytes are more than one row of a table may have; `what` they are. */
 tide_status tide_archive_check_size(const struct tide_archive *archive, const char *what,
                                     size_t bytes, struct tide_error *err);

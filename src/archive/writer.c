@@ -145,6 +145,7 @@ void tide_archive_writer_close(struct tide_archive_writer *writer)
         fold_log(writer);
     }
     tide_archive_stmt_done(&writer->insert_row);
+    tide_archive_stmt_done(&writer->insert_rows);
     tide_archive_stmt_done(&writer->copy_row);
     tide_archive_opened_free(writer);
     tide_archive_close(writer->archive);

@@ -31,11 +31,15 @@ struct tide_archive_series {
 
 struct tide_archive_opened;
 
+/* Rows that one statement inserts: to run one for each would cost as much again as the rows. */
+#define TIDE_ARCHIVE_ROWS_AT_ONCE ((size_t)32)
+
 struct tide_archive_writer {
     pthread_mutex_t mutex;
     struct tide_archive *archive;
     struct tide_archive_writer_options options;
     struct sqlite3_stmt *insert_row;
+    struct sqlite3_stmt *insert_rows;   /* TIDE_ARCHIVE_ROWS_AT_ONCE; NULL: not asked for yet */
     struct sqlite3_stmt *copy_row;      /* the same, of a copy: a row that is there stays */
     struct tide_archive_opened *opened; /* the rows of a segment, of a copy; NULL: of none */
     struct tide_archive_open_source **sources;

@@ -88,31 +88,79 @@ static tide_status check_row(const struct tide_archive_writer *writer,
     return tide_archive_check_size(writer->archive, "a row", row->bytes.len, err);
 }
 
-static tide_status insert_row(struct tide_archive_writer *writer,
-                              const struct tide_archive_row *row, struct tide_error *err)
+static void bind_row(struct sqlite3_stmt *stmt, size_t number, const struct tide_archive_row *row)
 {
-    struct sqlite3_stmt *stmt = writer->insert_row;
+    tide_archive_bind_from(stmt, (int)(number * 5 + 1), "itiib", row->series->source->id,
+                           row->series->name, row->ts, row->wall_offset, row->bytes);
+}
+
+/* `ret_is_taken`: it failed since a time is taken. */
+static tide_status run_insert(struct tide_archive_writer *writer, struct sqlite3_stmt *stmt,
+                              bool *ret_is_taken, struct tide_error *err)
+{
     bool is_row = false;
-    tide_archive_bind(stmt, "itiib", row->series->source->id, row->series->name, row->ts,
-                      row->wall_offset, row->bytes);
     tide_status status = tide_archive_step(writer->archive, stmt, &is_row, err);
     int rc = sqlite3_reset(stmt);
     int code = status == TIDE_OK ? rc : sqlite3_extended_errcode(writer->archive->db);
-    if (status != TIDE_OK &&
-        (code == SQLITE_CONSTRAINT_PRIMARYKEY || code == SQLITE_CONSTRAINT_UNIQUE)) {
-        return fail_row(row, "where the series has a row already:", row->ts, err);
-    }
+    *ret_is_taken = status != TIDE_OK &&
+                    (code == SQLITE_CONSTRAINT_PRIMARYKEY || code == SQLITE_CONSTRAINT_UNIQUE);
     return status;
+}
+
+static tide_status insert_row(struct tide_archive_writer *writer,
+                              const struct tide_archive_row *row, struct tide_error *err)
+{
+    bool is_taken = false;
+    bind_row(writer->insert_row, 0, row);
+    tide_status status = run_insert(writer, writer->insert_row, &is_taken, err);
+    return is_taken ? fail_row(row, "where the series has a row already:", row->ts, err) : status;
+}
+
+static tide_status prepare_rows(struct tide_archive_writer *writer, struct tide_error *err)
+{
+    TIDE_CLEANUP(tide_buf_done) struct tide_buf sql = {0};
+    if (writer->insert_rows != NULL) {
+        return TIDE_OK;
+    }
+    tide_buf_append_str(
+        &sql, TIDE_STR("INSERT INTO wal (source_id, stream, ts, wall_offset, row) VALUES "));
+    for (size_t i = 0; i < TIDE_ARCHIVE_ROWS_AT_ONCE; i++) {
+        tide_buf_append_str(&sql, i == 0 ? TIDE_STR("(?,?,?,?,?)") : TIDE_STR(",(?,?,?,?,?)"));
+    }
+    int rc = sqlite3_prepare_v3(writer->archive->db, tide_buf_cstr(&sql), -1,
+                                SQLITE_PREPARE_PERSISTENT, &writer->insert_rows, NULL);
+    return rc == SQLITE_OK ? TIDE_OK : tide_archive_fail(writer->archive, rc, err);
+}
+
+/* As many as one statement takes. Where a time is taken none of them is in, and the caller inserts
+ * them one by one, to find which it is. */
+static tide_status insert_at_once(struct tide_archive_writer *writer,
+                                  const struct tide_archive_row *rows, bool *ret_is_taken,
+                                  struct tide_error *err)
+{
+    TIDE_TRY(prepare_rows(writer, err));
+    for (size_t i = 0; i < TIDE_ARCHIVE_ROWS_AT_ONCE; i++) {
+        bind_row(writer->insert_rows, i, &rows[i]);
+    }
+    tide_status status = run_insert(writer, writer->insert_rows, ret_is_taken, err);
+    (void)sqlite3_clear_bindings(writer->insert_rows); /* what was bound is the caller's */
+    return *ret_is_taken ? TIDE_OK : status;
 }
 
 static tide_status insert_rows(struct tide_archive_writer *writer,
                                const struct tide_archive_tick *tick, struct tide_error *err)
 {
     tide_status status = TIDE_OK;
-    for (size_t i = 0; i < tick->row_count && status == TIDE_OK; i++) {
-        status = insert_row(writer, &tick->rows[i], err);
+    bool is_taken = false;
+    size_t at = 0;
+    while (tick->row_count - at >= TIDE_ARCHIVE_ROWS_AT_ONCE && !is_taken) {
+        TIDE_TRY(insert_at_once(writer, &tick->rows[at], &is_taken, err));
+        at += is_taken ? 0 : TIDE_ARCHIVE_ROWS_AT_ONCE;
     }
-    (void)sqlite3_clear_bindings(writer->insert_row); /* what was bound is the caller's */
+    for (; at < tick->row_count && status == TIDE_OK; at++) {
+        status = insert_row(writer, &tick->rows[at], err);
+    }
+    (void)sqlite3_clear_bindings(writer->insert_row); /* likewise */
     return status;
 }
 

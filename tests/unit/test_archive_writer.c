@@ -100,6 +100,47 @@ static void write_of_a_taken_time_fails_whole(void **state)
     kit_ok(&kit, kit_write(&kit, "s", 6, 6)); /* the writer lives on */
 }
 
+/* Rows by turns of two series, each with its time as text. */
+static void make_many(struct tide_archive_row *rows, char texts[][8], size_t count)
+{
+    for (size_t i = 0; i < count; i++) {
+        int len = snprintf(texts[i], 8, "%zu", i + 1);
+        rows[i] = (struct tide_archive_row){kit_series(&kit, i % 2 == 0 ? "s" : "t"),
+                                            (int64_t)i + 1, 0, tide_str_of(texts[i], (size_t)len)};
+    }
+}
+
+static void write_of_many_rows_has_each_in_its_place(void **state)
+{
+    (void)state;
+    struct tide_archive_row rows[150];
+    char texts[150][8];
+    make_many(rows, texts, 150);
+    struct tide_archive_tick tick = {.rows = rows, .row_count = 150};
+    kit_ok(&kit, tide_archive_write(kit.writer, &tick, &kit.err));
+    assert_int_equal(kit_number(&kit, "SELECT COUNT(*) FROM wal WHERE ts BETWEEN 1 AND 150 AND "
+                                      "CAST(row AS TEXT) = ts AND "
+                                      "stream = CASE ts % 2 WHEN 1 THEN 's' ELSE 't' END"),
+                     150);
+    assert_int_equal(kit_number(&kit, "SELECT COUNT(*) FROM wal"), 150);
+}
+
+static void write_of_many_rows_names_the_time_that_is_taken(void **state)
+{
+    (void)state;
+    struct tide_archive_row rows[150];
+    char texts[150][8];
+    kit_ok(&kit, kit_write(&kit, "t", 70, 70));
+    make_many(rows, texts, 150);
+    struct tide_archive_tick tick = {.rows = rows, .row_count = 150};
+    kit_fails(tide_archive_write(kit.writer, &tick, &kit.err), TIDE_INVALID,
+              "a row of t has the time 70, where the series has a row already");
+    assert_int_equal(kit_number(&kit, "SELECT COUNT(*) FROM wal"), 1);
+    rows[69].ts = 151;
+    kit_ok(&kit, tide_archive_write(kit.writer, &tick, &kit.err)); /* the writer lives on */
+    assert_int_equal(kit_number(&kit, "SELECT COUNT(*) FROM wal"), 151);
+}
+
 static void write_behind_what_is_sealed_fails_whole(void **state)
 {
     (void)state;
@@ -573,6 +614,10 @@ int main(void)
                                         kit_teardown_test),
         cmocka_unit_test_setup_teardown(write_of_a_taken_time_fails_whole, kit_setup_test,
                                         kit_teardown_test),
+        cmocka_unit_test_setup_teardown(write_of_many_rows_has_each_in_its_place, kit_setup_test,
+                                        kit_teardown_test),
+        cmocka_unit_test_setup_teardown(write_of_many_rows_names_the_time_that_is_taken,
+                                        kit_setup_test, kit_teardown_test),
         cmocka_unit_test_setup_teardown(write_behind_what_is_sealed_fails_whole, kit_setup_test,
                                         kit_teardown_test),
         cmocka_unit_test_setup_teardown(write_of_nothing_is_fine, kit_setup_test,
