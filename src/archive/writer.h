@@ -35,7 +35,7 @@ struct tide_archive_writer_options {
     int64_t checkpoint_us;                      /* 0: every 10 s at least */
     bool has_keeper;                            /* a thread calls tide_archive_tend when due */
     bool allows_edits; /* others may forget and join beside it (TIDE_ARCHIVE_EDIT_BESIDE) */
-    bool is_copy;      /* its clock offsets are another's: sealing notes none */
+    bool is_copy; /* hearts and clock offsets are another's: none is beaten, nor noted on sealing */
 };
 
 /** Opens an archive for writing, mends what a kill between sealing and pruning left. Errors as

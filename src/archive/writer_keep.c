@@ -10,7 +10,7 @@ static tide_status beat(struct tide_archive_writer *writer, struct tide_error *e
     TIDE_CLEANUP(tide_archive_rollback) struct tide_archive *open = writer->archive;
     bool is_any = false;
     for (size_t i = 0; i < writer->source_count; i++) {
-        if (writer->sources[i]->is_finalized) {
+        if (writer->sources[i]->is_finalized || writer->options.is_copy) {
             continue;
         }
         if (!is_any) {

@@ -4,13 +4,7 @@
 #include "base/alloc.h"
 #include "replication/publisher_state.h"
 
-/* A frame that is being written. */
-struct run {
-    struct tide_publisher_source *source; /* NULL: none is */
-    struct tide_wire_draft draft;
-};
-
-static void end_run(struct run *run, struct tide_buf *out)
+void tide_publisher_end_run(struct tide_publisher_run *run, struct tide_buf *out)
 {
     if (run->source != NULL) {
         tide_wire_rows_end(&run->draft, out);
@@ -18,15 +12,17 @@ static void end_run(struct run *run, struct tide_buf *out)
     }
 }
 
-static void begin_run(struct run *run, struct tide_publisher_source *source, struct tide_buf *out)
+static void begin_run(struct tide_publisher_run *run, struct tide_publisher_source *source,
+                      struct tide_buf *out)
 {
-    end_run(run, out);
+    tide_publisher_end_run(run, out);
     run->source = source;
     run->draft = tide_wire_rows_begin(source->number, source->seq++, source->state, out);
 }
 
 static void note_sent(struct tide_publisher_series *series, int64_t ts)
 {
+    series->has_rows = true;
     series->sent_rows++;
     if (!series->has_sent || ts > series->sent_to) {
         series->has_sent = true;
@@ -41,19 +37,14 @@ static void note_sent(struct tide_publisher_series *series, int64_t ts)
     series->late[series->late_count++] = ts;
 }
 
-static tide_status send_row(struct tide_publisher *publisher, struct tide_publisher_series *series,
-                            const struct tide_archive_written *written, struct run *run,
-                            struct tide_buf *out, struct tide_error *err)
+tide_status tide_publisher_send_row(struct tide_publisher *publisher,
+                                    struct tide_publisher_series *series,
+                                    const struct tide_wire_row *row, struct tide_publisher_run *run,
+                                    struct tide_buf *out, struct tide_error *err)
 {
-    const struct tide_wire_row row = {
-        .series = written->series,
-        .ts = written->ts,
-        .wall_offset = written->wall_offset,
-        .bytes = written->bytes,
-    };
-    if (run->source != series->source || !tide_wire_rows_has_room(&run->draft, &row, out)) {
+    if (run->source != series->source || !tide_wire_rows_has_room(&run->draft, row, out)) {
         begin_run(run, series->source, out);
-        if (!tide_wire_rows_has_room(&run->draft, &row, out)) {
+        if (!tide_wire_rows_has_room(&run->draft, row, out)) {
             out->len = run->draft.start;
             run->source = NULL;
             series->source->seq--;
@@ -63,18 +54,19 @@ static tide_status send_row(struct tide_publisher *publisher, struct tide_publis
             return tide_fail(err, TIDE_UNSUPPORTED,
                              "a row of %.*s at %" PRId64 " has %zu bytes, which is more than can "
                              "be sent at once",
-                             TIDE_STR_ARG(written->series), written->ts, written->bytes.len);
+                             TIDE_STR_ARG(row->series), row->ts, row->bytes.len);
         }
     }
-    TIDE_TRY(tide_wire_rows_add(&run->draft, &row, out, err));
-    note_sent(series, written->ts);
+    TIDE_TRY(tide_wire_rows_add(&run->draft, row, out, err));
+    note_sent(series, row->ts);
     publisher->counts.rows++;
     return TIDE_OK;
 }
 
 static tide_status take_row(struct tide_publisher *publisher,
-                            const struct tide_archive_written *written, struct run *run,
-                            struct tide_buf *out, struct tide_error *err)
+                            const struct tide_archive_written *written,
+                            struct tide_publisher_run *run, struct tide_buf *out,
+                            struct tide_error *err)
 {
     struct tide_publisher_series *series = NULL;
     TIDE_TRY(tide_publisher_series(publisher, written->source, written->series, &series, err));
@@ -87,21 +79,29 @@ static tide_status take_row(struct tide_publisher *publisher,
         series->skipped_rows++;
         return TIDE_OK;
     }
-    return send_row(publisher, series, written, run, out, err);
+    const struct tide_wire_row row = {
+        .series = written->series,
+        .ts = written->ts,
+        .wall_offset = written->wall_offset,
+        .bytes = written->bytes,
+    };
+    return tide_publisher_send_row(publisher, series, &row, run, out, err);
 }
 
-/* Of the rows of a series that were sent, the greatest number that is left. */
-static tide_status newest_left(const struct tide_publisher *publisher,
-                               const struct tide_publisher_series *series, int64_t *number,
+/* Of the rows of a series that were sent, the greatest number that is left of those that count. */
+static tide_status newest_left(struct tide_publisher *publisher,
+                               struct tide_publisher_series *series, int64_t *number,
                                struct tide_error *err)
 {
+    TIDE_TRY(tide_publisher_sealed_now(publisher, series, err));
     for (size_t i = 0; i <= series->late_count; i++) {
         int64_t ts = i == series->late_count ? series->sent_to : series->late[i];
         int64_t found = 0;
         bool is_any = false;
         TIDE_TRY(tide_archive_live_number(publisher->archive, series->source->id, series->name, ts,
                                           &is_any, &found, err));
-        if (is_any && found > *number) {
+        bool is_live = !series->is_sealed_now || ts > series->sealed_now;
+        if (is_any && is_live && found > *number) {
             *number = found;
         }
     }
@@ -136,7 +136,7 @@ tide_status tide_publisher_check_rows(struct tide_publisher *publisher, struct t
     return is_there ? TIDE_OK : find_mark(publisher, err);
 }
 
-static tide_status take_rows(struct tide_publisher *publisher, struct run *run,
+static tide_status take_rows(struct tide_publisher *publisher, struct tide_publisher_run *run,
                              struct tide_buf *out, struct tide_error *err)
 {
     struct tide_archive_tail *tail = publisher->tails[TIDE_ARCHIVE_LIVE_ROWS];
@@ -157,9 +157,9 @@ tide_status tide_publisher_send_rows(struct tide_publisher *publisher, struct ti
                                      struct tide_error *err)
 {
     struct tide_archive_tail *tail = publisher->tails[TIDE_ARCHIVE_LIVE_ROWS];
-    struct run run = {0};
+    struct tide_publisher_run run = {0};
     tide_archive_tail_begin(tail, publisher->marks[TIDE_ARCHIVE_LIVE_ROWS]);
     TIDE_TRY(take_rows(publisher, &run, out, err));
-    end_run(&run, out);
+    tide_publisher_end_run(&run, out);
     return TIDE_OK;
 }

@@ -169,6 +169,16 @@ tide_status tide_publisher_go_on(struct tide_publisher *publisher, struct tide_b
 
 /* Towards whoever takes no segments behind rows. */
 
+static tide_status fail_overtaken(const struct tide_publisher_series *series, int64_t end,
+                                  struct tide_error *err)
+{
+    return tide_fail_retriable(
+        err, TIDE_STALE,
+        "the series %.*s was sealed past what this publisher has sent of it, up to %" PRId64
+        ", and whoever follows did not say what it holds; publish again, from before that time on",
+        TIDE_STR_ARG(series->name), end);
+}
+
 /* How many rows the segments have that have come since, and where the last one ends. */
 static tide_status add_up(const struct tide_publisher *publisher,
                           const struct tide_publisher_series *series, int64_t *ret_rows,
@@ -192,31 +202,47 @@ static tide_status add_up(const struct tide_publisher *publisher,
     }
 }
 
-/* All rows that have been sealed must have been sent as rows before. */
-static tide_status account(struct tide_publisher *publisher, struct tide_publisher_series *series,
-                           struct tide_error *err)
+/* How many of the rows that were sent are live behind a time. */
+static tide_status count_live(const struct tide_publisher *publisher,
+                              const struct tide_publisher_series *series, int64_t ts,
+                              int64_t *ret_count, struct tide_error *err)
 {
-    int64_t sealed_rows = 0;
-    int64_t end = 0;
-    int64_t live = 0;
-    TIDE_TRY(add_up(publisher, series, &sealed_rows, &end, err));
-    TIDE_TRY(tide_archive_live_count(publisher->archive, series->source->id, series->name, true,
-                                     end, publisher->marks[TIDE_ARCHIVE_LIVE_ROWS], &live, err));
-    int64_t known = series->sent_rows + series->skipped_rows - live;
-    bool is_behind = !series->has_sent || end > series->sent_to;
-    if (is_behind || sealed_rows > known) {
-        return tide_fail_retriable(
-            err, TIDE_STALE,
-            "the series %.*s was sealed past what this publisher has sent of it, up to %" PRId64
-            ", and whoever follows did not say what it holds; publish again, from before that "
-            "time on",
-            TIDE_STR_ARG(series->name), end);
-    }
-    series->skipped_rows = series->skipped_rows > known ? series->skipped_rows - known : 0;
+    return tide_archive_live_count(publisher->archive, series->source->id, series->name, true, ts,
+                                   publisher->marks[TIDE_ARCHIVE_LIVE_ROWS], ret_count, err);
+}
+
+static void note_sealed(struct tide_publisher_series *series, int64_t end, int64_t live)
+{
+    int64_t sealed = series->sent_rows + series->skipped_rows - live;
+    series->skipped_rows = series->skipped_rows > sealed ? series->skipped_rows - sealed : 0;
     series->sent_rows = live - series->skipped_rows;
     series->has_sealed = true;
     series->sealed_to = end;
     series->wants_full = true;
+}
+
+/* All rows that have been sealed must have been sent as rows before, or are sent now: those of the
+ * next segment. */
+static tide_status account(struct tide_publisher *publisher, struct tide_publisher_series *series,
+                           const struct tide_archive_written *segment, struct tide_buf *out,
+                           struct tide_error *err)
+{
+    int64_t rows = 0;
+    int64_t end = 0;
+    int64_t live = 0;
+    TIDE_TRY(add_up(publisher, series, &rows, &end, err));
+    bool is_behind = !series->has_sent || end > series->sent_to;
+    if (is_behind && series->source->is_of_tables) {
+        TIDE_TRY(tide_publisher_send_sealed(publisher, series, segment, out, err));
+        end = segment->ts;
+        is_behind = false;
+        rows = 0;
+    }
+    TIDE_TRY(count_live(publisher, series, end, &live, err));
+    if (is_behind || rows > series->sent_rows + series->skipped_rows - live) {
+        return fail_overtaken(series, end, err);
+    }
+    note_sealed(series, end, live);
     return TIDE_OK;
 }
 
@@ -233,11 +259,11 @@ static tide_status send_next(struct tide_publisher *publisher, struct tide_publi
         forget_due(publisher);
         return TIDE_OK;
     }
-    if (publisher->has_hello || series->sent_rows == 0) {
+    if (publisher->has_hello || !series->has_rows) {
         TIDE_TRY(begin_frame(publisher, series, &segment, out, err));
         return send_pieces(publisher, out, err);
     }
-    return account(publisher, series, err);
+    return account(publisher, series, &segment, out, err);
 }
 
 tide_status tide_publisher_send_segments(struct tide_publisher *publisher, struct tide_buf *out,

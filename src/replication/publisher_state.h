@@ -36,6 +36,7 @@ struct tide_publisher_series {
     bool has_skip;
     int64_t skip_below;
     /* Of the rows that were sent: the newest, and, of those sent after it, the times. */
+    bool has_rows; /* some were, ever: then no segment may follow to one who said nothing */
     bool has_sent;
     int64_t sent_to;
     int64_t *late;
@@ -56,6 +57,12 @@ struct tide_publisher_sending {
     struct tide_archive_written segment;
     bool is_index; /* its bytes have been sent, and now its index is */
     size_t offset;
+};
+
+/* A frame of rows that is being written. `{0}`: none is. */
+struct tide_publisher_run {
+    struct tide_publisher_source *source; /* NULL: none is */
+    struct tide_wire_draft draft;
 };
 
 struct tide_publisher {
@@ -135,6 +142,22 @@ tide_status tide_publisher_send_segments(struct tide_publisher *publisher, struc
 /** The same of live rows. */
 tide_status tide_publisher_send_rows(struct tide_publisher *publisher, struct tide_buf *out,
                                      struct tide_error *err);
+
+/** Adds a row to the run, which goes on with another frame where it has to. */
+tide_status tide_publisher_send_row(struct tide_publisher *publisher,
+                                    struct tide_publisher_series *series,
+                                    const struct tide_wire_row *row, struct tide_publisher_run *run,
+                                    struct tide_buf *out, struct tide_error *err);
+
+/** Ends the frame of the run. */
+void tide_publisher_end_run(struct tide_publisher_run *run, struct tide_buf *out);
+
+/** Sends rows of a segment of tables that have not been sent as rows before: those behind the
+ * newest. */
+tide_status tide_publisher_send_sealed(struct tide_publisher *publisher,
+                                       struct tide_publisher_series *series,
+                                       const struct tide_archive_written *segment,
+                                       struct tide_buf *out, struct tide_error *err);
 
 /** Goes on with the segment that is being sent. */
 tide_status tide_publisher_go_on(struct tide_publisher *publisher, struct tide_buf *out,
