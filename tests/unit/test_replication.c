@@ -49,10 +49,14 @@ static void pump_quiet_copies_all_tables(void **state)
 {
     (void)state;
     struct follow follow = {.is_quiet = true};
+    struct archive_kit copy = kit;
     fill();
     follow_open(&follow, &kit, "copy.tide");
+    memcpy(copy.path, follow.path, sizeof(copy.path));
+    assert_string_equal(kit_text(&copy, "PRAGMA journal_mode"), "delete"); /* being filled */
     kit_ok(&kit, follow_pump(&follow));
     follow_is_equal(&follow);
+    assert_string_equal(kit_text(&copy, "PRAGMA journal_mode"), "wal");
     follow_close(&follow);
 }
 
@@ -285,6 +289,32 @@ static void segment_that_lies_is_refused(void **state)
     }
 }
 
+/* One that reaches across what is sealed is opened, and judged by what is in it. */
+static void segment_that_lies_across_what_is_sealed_is_refused(void **state)
+{
+    (void)state;
+    struct follow follow = {0};
+    TIDE_CLEANUP(tide_buf_done) struct tide_buf stream = {0};
+    TIDE_CLEANUP(tide_buf_done) struct tide_buf first = {0};
+    TIDE_CLEANUP(tide_buf_done) struct tide_buf second = {0};
+    const int64_t times[] = {5, 7, 8, 10};
+    begin_by_hand(&follow, &stream);
+    plain_segment(&first, times, 2, "x");
+    add_segment(&stream, 2, 5, 7, tide_buf_str(&first));
+    plain_segment(&second, times, 4, "x");
+    add_segment(&stream, 5, 5, 10, tide_buf_str(&second));
+    must_fail(&follow, &stream, TIDE_INVALID, "says 5 rows from 5 to 10, and has 4");
+    assert_int_equal(number_of(&follow, "SELECT COUNT(*) FROM wal"), 0);
+    tide_buf_reset(&stream);
+    tide_wire_preamble_append(&stream);
+    add_frame(&stream, &hello_frame);
+    add_segment(&stream, 4, 5, 10, tide_buf_str(&second));
+    kit_ok(&kit, follow_feed(&follow, tide_buf_str(&stream)));
+    kit_ok(&kit, tide_subscriber_sync(follow.subscriber, &follow.err));
+    assert_int_equal(number_of(&follow, "SELECT COUNT(*) FROM wal"), 2);
+    follow_close(&follow);
+}
+
 static void rows_of_unknown_columns_are_skipped_until_those_come(void **state)
 {
     (void)state;
@@ -505,6 +535,23 @@ static void rows_sealed_between_polls_end_a_quiet_stream(void **state)
     follow_close(&follow);
 }
 
+/* The crate takes no segment where it has rows of the series that are not sealed. */
+static void segment_is_not_sent_behind_rows_to_a_quiet_one(void **state)
+{
+    (void)state;
+    struct follow follow = {.is_quiet = true};
+    follow_open(&follow, &kit, "copy.tide");
+    kit_ok(&kit, kit_write(&kit, "a", 1, 5));
+    kit_ok(&kit, follow_pump(&follow));
+    kit_ok(&kit, kit_seal(&kit, "a"));
+    kit_ok(&kit, follow_pump(&follow));
+    kit_ok(&kit, kit_write(&kit, "a", 6, 9));
+    kit_ok(&kit, kit_seal(&kit, "a"));
+    assert_int_equal(follow_pump(&follow), TIDE_STALE);
+    assert_int_equal(number_of(&follow, "SELECT COUNT(*) FROM segments"), 0);
+    follow_close(&follow);
+}
+
 /* From where on */
 
 static void publish_now_sends_what_comes(void **state)
@@ -647,6 +694,8 @@ int main(void)
         TEST(publish_since_sends_segments_that_reach_there),
         TEST(keepalive_sends_a_frame_for_each_source),
         TEST(segment_that_goes_while_it_is_sent_ends_the_connection),
+        TEST(segment_is_not_sent_behind_rows_to_a_quiet_one),
+        TEST(segment_that_lies_across_what_is_sealed_is_refused),
         TEST(next_without_news_sends_nothing),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
