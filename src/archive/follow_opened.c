@@ -142,6 +142,7 @@ tide_status tide_archive_opened_find(struct tide_archive_series *series, int64_t
         TIDE_TRY(open_segment(series, ts, err));
     }
     struct tide_archive_opened *opened = writer->opened;
+    TIDE_ASSERT(opened != NULL);
     opened->place = place_of(opened, ts);
     bool is_there = opened->place < opened->count && opened->rows[opened->place].ts == ts;
     *ret_row = is_there ? &opened->rows[opened->place] : NULL;
@@ -152,6 +153,7 @@ void tide_archive_opened_add(struct tide_archive_writer *writer,
                              const struct tide_archive_live_row *row)
 {
     struct tide_archive_opened *opened = writer->opened;
+    TIDE_ASSERT(opened != NULL);
     size_t behind = opened->count - opened->place;
     (void)add_place(opened);
     struct tide_archive_live_row *at = &opened->rows[opened->place];

@@ -15,6 +15,7 @@ void tide_publisher_end_run(struct tide_publisher_run *run, struct tide_buf *out
 static void begin_run(struct tide_publisher_run *run, struct tide_publisher_source *source,
                       struct tide_buf *out)
 {
+    TIDE_ASSERT(source != NULL);
     tide_publisher_end_run(run, out);
     run->source = source;
     run->draft = tide_wire_rows_begin(source->number, source->seq++, source->state, out);
