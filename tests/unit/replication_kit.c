@@ -269,7 +269,10 @@ static void list_rows(struct archive_kit *one, const char *path, struct tide_buf
                 next = source;
             }
         }
-        assert_non_null(next);
+        if (next == NULL) {
+            fail_msg("two sources have one uuid");
+            return;
+        }
         tide_buf_printf(text, "source %s\n", next->uuid);
         for (size_t i = 0; i < catalogue.series_count; i++) {
             if (catalogue.series[i].source == next->id) {

@@ -24,7 +24,7 @@ struct follow {
 };
 
 /** A copy `name` in the kit's folder, with an open subscriber. */
-void follow_open(struct follow *follow, struct archive_kit *kit, const char *name);
+void follow_open(struct follow *follow, struct archive_kit *one, const char *name);
 void follow_close(struct follow *follow);
 
 /** Connects: with a hello, unless it is quiet. */
@@ -44,7 +44,7 @@ void follow_end(struct follow *follow);
 tide_status follow_feed(struct follow *follow, tide_str bytes);
 
 /** Joins the segments of a series of the source's archive. */
-void kit_join(struct archive_kit *kit, int64_t source, const char *series);
+void kit_join(struct archive_kit *one, int64_t source, const char *series);
 
 /** All that an archive sends. */
 void stream_of(const char *path, const struct tide_publisher_options *options,
@@ -58,10 +58,10 @@ const char *archives_differ(const char *a, const char *b);
 const char *rest_differs(const char *a, const char *b);
 
 /** A row, or a caller row, of `a` that `b` has not. */
-const char *row_missing(struct archive_kit *kit, const char *a, const char *b);
+const char *row_missing(struct archive_kit *one, const char *a, const char *b);
 
 /** What differs in the rows of their series, sealed or live, and in what they are read by. */
-const char *rows_differ(struct archive_kit *kit, const char *a, const char *b);
+const char *rows_differ(struct archive_kit *one, const char *a, const char *b);
 
 /** Fails the test when they differ. */
 void follow_is_equal(const struct follow *follow);
