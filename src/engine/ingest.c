@@ -95,6 +95,7 @@ tide_status tide_ingest_start(struct tide_ingest *ingest, struct tide_error *err
     ingest->held = ingest->start;
     TIDE_TRY(tide_ingest_save(ingest, false, err));
     ingest->is_started = true;
+    ingest->is_behind = ingest->is_loaded;
     return ops->stream(source, ingest->start, err);
 }
 
@@ -149,6 +150,33 @@ static tide_status handle_change(struct tide_ingest *ingest, const struct tide_c
     return TIDE_OK;
 }
 
+/* All that was committed before this run has been published, or will never be. */
+static void note_caught_up(struct tide_ingest *ingest)
+{
+    if (ingest->is_behind && !ingest->build.in_transaction) {
+        ingest->is_behind = false;
+        ingest->caught_up =
+            (struct tide_place){ingest->build.reached, TIDE_INDEX_LAST, .known = true};
+    }
+}
+
+/* Looks whether the stream has come to where the log ended. */
+static tide_status look_behind(struct tide_ingest *ingest, struct tide_error *err)
+{
+    const struct tide_source_ops *ops = ingest->options.source_ops;
+    if (!ingest->is_behind || ops->log_end == NULL) {
+        return TIDE_OK; /* a source without says it by having nothing at hand */
+    }
+    if (!ingest->has_log_end) {
+        TIDE_TRY(ops->log_end(ingest->options.source, &ingest->log_end, err));
+        ingest->has_log_end = true;
+    }
+    if (tide_ingest_has_reached(ingest, ingest->log_end)) {
+        note_caught_up(ingest);
+    }
+    return TIDE_OK;
+}
+
 tide_status tide_ingest_pull(struct tide_ingest *ingest, struct tide_waker *waker,
                              int64_t deadline_us, struct tide_error *err)
 {
@@ -162,6 +190,9 @@ tide_status tide_ingest_pull(struct tide_ingest *ingest, struct tide_waker *wake
     tide_status status = ops->next(ingest->options.source, arena, waker, 0, &event, err);
     if (status == TIDE_TIMEOUT) {
         TIDE_TRY(tide_ingest_publish_open(ingest, err)); /* a lone change never waits */
+        if (ops->log_end == NULL) {
+            note_caught_up(ingest);
+        }
         if (deadline_us == 0) {
             return TIDE_TIMEOUT;
         }
@@ -186,10 +217,17 @@ tide_status tide_ingest_pull(struct tide_ingest *ingest, struct tide_waker *wake
     return tide_build_is_full(&ingest->build) ? tide_ingest_publish_open(ingest, err) : TIDE_OK;
 }
 
+/*
+ * Sinks may hold changes past the checkpoint from which a run goes on. Those of a table that is
+ * another one by now do not come again, so a copy that began before them would let stand what they
+ * made: it begins behind them. One of which every sink holds rows, and so its begin, goes on at
+ * once.
+ */
 static struct tide_copy *next_queued(struct tide_ingest *ingest)
 {
     for (struct tide_ingest_copy *item = ingest->copies; item != NULL; item = item->next) {
-        if (item->copy->state == TIDE_COPY_QUEUED) {
+        if (item->copy->state == TIDE_COPY_QUEUED &&
+            (!ingest->is_behind || item->copy->held_seq > 0)) {
             return item->copy;
         }
     }
@@ -222,6 +260,7 @@ static tide_status start_next_copy(struct tide_ingest *ingest, struct tide_error
     if (ingest->current != NULL || ingest->build.in_transaction) {
         return TIDE_OK;
     }
+    TIDE_TRY(look_behind(ingest, err));
     struct tide_copy *copy = next_queued(ingest);
     if (copy == NULL) {
         return TIDE_OK;
@@ -235,6 +274,9 @@ static tide_status start_next_copy(struct tide_ingest *ingest, struct tide_error
     ingest->current = copy;
     ingest->current_store = tide_build_store(&ingest->build, copy->relation->store);
     struct tide_place from = ingest->current_store->published;
+    if (copy->held_seq == 0 && tide_place_compare(from, ingest->caught_up) < 0) {
+        from = ingest->caught_up;
+    }
     uint64_t build = 0;
     return tide_ingest_publish_batch(ingest, tide_copy_opening(copy, from), tide_copy_lanes(copy),
                                      &build, err);

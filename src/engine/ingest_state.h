@@ -93,8 +93,12 @@ struct tide_ingest {
     unsigned names;   /* of copies, in the last checkpoint that was saved for them */
     int64_t named_us; /* when; monotonic */
     uint64_t next_request_id;
-    int64_t read_not_before_us; /* after an untrusted chunk */
-    int64_t say_untrusted_us;   /* when to say so next; 0: the last chunk was trusted */
+    bool is_behind;   /* of where the log ended when this run, not the first, began */
+    bool has_log_end; /* `log_end` is known */
+    struct tide_position log_end;
+    struct tide_place caught_up; /* where it was behind no more; unknown in a first run */
+    int64_t read_not_before_us;  /* after an untrusted chunk */
+    int64_t say_untrusted_us;    /* when to say so next; 0: the last chunk was trusted */
     struct tide_error lost; /* what a tick or a confirm met; `pull` returns it. TIDE_OK: nothing */
 
     /* checkpoints */

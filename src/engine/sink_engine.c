@@ -25,7 +25,6 @@ struct tide_sink_engine {
     char *name;
     pthread_t thread;
     bool is_started;
-    bool was_attached;
     bool was_opened;        /* once: what is there is ours */
     struct tide_place held; /* what the sink held when it was opened; unknown: cannot tell */
     struct tide_lane_consumer end;
@@ -275,10 +274,9 @@ static enum outcome attach(struct tide_sink_engine *engine, struct tide_error *e
 {
     struct tide_stream *stream = engine->options.stream;
     tide_status status = stream->ops->attach(stream, engine->options.lane, &engine->end, err);
-    if (status == TIDE_INVALID && engine->was_attached) {
+    if (status == TIDE_INVALID) {
         return OUTCOME_ENDED; /* the lane was dropped while the sink was closed */
     }
-    engine->was_attached |= status == TIDE_OK;
     return stream_outcome(engine, status, err);
 }
 

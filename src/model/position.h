@@ -26,6 +26,9 @@ struct tide_place {
 /* The index that counts as after every change of a transaction: a snapshot row's. */
 #define TIDE_INDEX_AFTER_ALL UINT64_MAX
 
+/* The same where a place is written: the largest integer that every reader of JSON keeps. */
+#define TIDE_INDEX_LAST ((uint64_t)9007199254740991)
+
 /* How a source writes its positions as JSON. Pure functions. */
 struct tide_position_kind {
     const char *name;

@@ -122,6 +122,29 @@ def test_sink_that_holds_up_the_log_is_detached_and_comes_back_equal(
     check_equal(run, database, tmp_path / "good.ndjson", small_disk / "late.ndjson")
 
 
+def test_sink_detached_before_it_was_open_comes_back(run, start, database, tmp_path):
+    """It was paused when the run began."""
+    (tmp_path / "small").mkdir()
+    configure(tmp_path, "detach")
+    process = start("run", "shop.yaml")
+    wait_for_mark(process, tmp_path / "small/late.ndjson", add_mark(database))
+    run("pause", "shop.yaml", "--sink", "late").check()
+    process.terminate().check()
+    process = start("run", "shop.yaml")
+    process.wait_for_line("going on")
+    change_much(database)
+    process.wait_for_line("sink late is detached: its lane is full", 60)
+    run("resume", "shop.yaml", "--sink", "late").check()
+    process.wait_for_line("sink late takes part again and is copied anew", 60)
+    last = add_mark(database)
+    for path in (tmp_path / "small/late.ndjson", tmp_path / "good.ndjson"):
+        wait_for_mark(process, path, last)
+    process.wait_until(lambda: "late: seeded\n" in run("checkpoint", "show", ".tidemark/shop").out,
+                       60, "the new copy of late")
+    process.terminate().check()
+    check_equal(run, database, tmp_path / "good.ndjson", tmp_path / "small/late.ndjson")
+
+
 def test_sink_detached_is_copied_anew_by_the_next_run_after_a_kill(
         run, start, database, tmp_path, small_disk):
     configure(tmp_path, "detach")

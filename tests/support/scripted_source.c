@@ -225,6 +225,27 @@ void scripted_change_silently(struct scripted_source *source)
     finish(source, tx->xid);
 }
 
+void scripted_make_anew(struct scripted_source *source)
+{
+    if (source->hidden_count > 0 || source->running_count > 0 ||
+        source->log_count == SCRIPTED_LOG_MAX) {
+        return;
+    }
+    for (size_t i = 0; i < source->log_count; i++) {
+        source->log[i].count = 0;
+        source->log[i].is_silent = false;
+    }
+    for (unsigned k = 0; k < SCRIPTED_KEYS; k++) {
+        if (scripted_random(source, 2) == 0) {
+            source->rows[k].exists = false;
+            source->seen_rows[k].exists = false;
+        }
+    }
+    struct scripted_transaction *tx = &source->log[source->log_count++];
+    *tx = (struct scripted_transaction){.xid = source->next_xid++, .is_silent = true};
+    finish(source, tx->xid);
+}
+
 size_t scripted_order_of(const struct scripted_source *source, uint32_t small)
 {
     for (size_t i = 0; i < source->log_count; i++) {

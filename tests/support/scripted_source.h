@@ -89,6 +89,10 @@ void scripted_become_visible(struct scripted_source *source);
 /* As a default that is added with a column: a row changes, and the log has no change for it. */
 void scripted_change_silently(struct scripted_source *source);
 
+/* As a table that is changed while nobody follows: rows vanish, what the log has of it comes no
+ * more, and it must be copied anew. Between two streams. */
+void scripted_make_anew(struct scripted_source *source);
+
 /* Where the transaction that last wrote this row stands in the log, from 1; 0: before the log. */
 size_t scripted_order_of(const struct scripted_source *source, uint32_t small);
 

@@ -33,6 +33,7 @@ enum broken {
     BROKEN_ATTACH,   /* remembering starts before the new sink's lane is attached */
     BROKEN_ACKED,    /* the copy's checkpoint moves on when a chunk is sent */
     BROKEN_REPLAY,   /* a sink applies again what its row already holds */
+    BROKEN_BEHIND,   /* copies begin before what sinks hold past the checkpoint */
 };
 
 /* A sink that applies frames as every consumer must (docs/envelope.md, "Rebuilding a table"). */
@@ -430,8 +431,14 @@ static void crash(struct world *world)
     expect_replay(world);
     char *checkpoint = strdup(world->kept[is_torn ? 1 : 0]);
     free_engine(world);
+    if (world->is_disturbed && scripted_random(&world->source, 3) == 0) {
+        scripted_make_anew(&world->source);
+    }
     start_engine(world, checkpoint);
     free(checkpoint);
+    if (world->broken == BROKEN_BEHIND) {
+        world->ingest->is_behind = false;
+    }
 }
 
 /* The stream's connection is lost and opened again; what is being read belongs to the old one. */
@@ -771,7 +778,7 @@ static bool run(struct world *world, uint64_t seed, enum broken broken, enum scr
     world->budget_bytes = budgets[seed % 8];
     world->broken = broken;
     world->is_disturbed = (broken == BROKEN_NOTHING && fault == SCRIPTED_RIGHT && seed % 2 == 0) ||
-                          fault == SCRIPTED_TABLE_UNSAID;
+                          fault == SCRIPTED_TABLE_UNSAID || broken == BROKEN_BEHIND;
     scripted_init(&world->source, seed);
     world->source.fault = fault;
     /* a list that is lost takes a move and a crash at the right moments to be missed */
@@ -845,6 +852,7 @@ static void broken_rule_is_noticed(void **state)
         {"attach", BROKEN_ATTACH, SCRIPTED_RIGHT},
         {"acked", BROKEN_ACKED, SCRIPTED_RIGHT},
         {"replay", BROKEN_REPLAY, SCRIPTED_RIGHT},
+        {"behind", BROKEN_BEHIND, SCRIPTED_RIGHT},
     };
 
     (void)state;

@@ -177,6 +177,22 @@ static void lane_dropped_while_it_waits_for_the_restart_ends_it(void **state)
     rig_close(&rig);
 }
 
+static void lane_dropped_before_it_was_ever_open_ends_it(void **state)
+{
+    (void)state;
+    struct rig rig;
+    rig_stream(&rig);
+    rig_engine(&rig);
+    tide_sink_engine_pause(rig.engine);
+    tide_sink_engine_start(rig.engine);
+    rig_await_state(&rig, TIDE_SINK_PAUSED);
+    assert_int_equal(rig.stream->ops->drop_lane(rig.stream, rig.lane, &rig_err), TIDE_OK);
+    tide_sink_engine_resume(rig.engine);
+    tide_sink_engine_join(rig.engine);
+    assert_int_equal(rig_status(&rig).state, TIDE_SINK_ENDED);
+    rig_close(&rig);
+}
+
 static void run_lasting_error_fails_it_for_good(void **state)
 {
     (void)state;
@@ -373,6 +389,7 @@ int main(void)
         cmocka_unit_test(cancelled_stream_stops_it),
         cmocka_unit_test(dropped_lane_ends_it),
         cmocka_unit_test(lane_dropped_while_it_waits_for_the_restart_ends_it),
+        cmocka_unit_test(lane_dropped_before_it_was_ever_open_ends_it),
         cmocka_unit_test(run_lasting_error_fails_it_for_good),
         cmocka_unit_test(run_retriable_or_passing_error_is_tried_again),
         cmocka_unit_test(run_random_failures_hold_everything_in_the_end),
