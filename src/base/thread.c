@@ -80,6 +80,12 @@ void tide_waker_wake(struct tide_waker *waker)
     errno = saved;
 }
 
+bool tide_waker_look(const struct tide_waker *waker, int64_t deadline_us)
+{
+    struct pollfd pfd = {.fd = waker->fd, .events = POLLIN};
+    return poll(&pfd, 1, tide_clock_timeout_ms(deadline_us)) > 0;
+}
+
 bool tide_waker_wait(struct tide_waker *waker, int64_t deadline_us)
 {
     for (;;) {

@@ -37,5 +37,8 @@ void tide_waker_done(struct tide_waker *waker);
 /** Wakes the waiter now, or its next wait. Any thread; safe in a signal handler. */
 void tide_waker_wake(struct tide_waker *waker);
 
+/** Waits for a wake until `deadline_us`, and leaves it for a wait to take. */
+bool tide_waker_look(const struct tide_waker *waker, int64_t deadline_us);
+
 /** Waits for a wake until `deadline_us`, takes it, and says whether there was one. */
 bool tide_waker_wait(struct tide_waker *waker, int64_t deadline_us);

@@ -210,6 +210,7 @@ def test_sink_whose_files_are_gone_fails_alone_and_goes_on_when_they_are_back(
     assert "sink good" not in stopped.err
     process = start("run", "shop.yaml")  # also when it is not there at the start
     process.wait_for_line("sink late cannot be opened now, and is tried again")
+    assert not (tmp_path / "late").exists()  # it can be given back under its name
     wait_for_mark(process, tmp_path / "good.ndjson", add_mark(database))
     os.rename(tmp_path / "away", tmp_path / "late")
     last = add_mark(database)

@@ -3,6 +3,7 @@
 #include "base/alloc.h"
 #include "base/fsio.h"
 #include "port/file_error.h"
+#include "port/owner.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -96,8 +97,22 @@ tide_status tide_file_place_look(struct tide_file_place *place, struct tide_erro
                                     : open_dir_of_file(place, err);
 }
 
-static tide_status open_dir_of_tables(struct tide_file_place *place, struct tide_error *err)
+static bool is_missing(const char *path)
 {
+    struct stat st;
+    return lstat(path, &st) != 0 && errno == ENOENT;
+}
+
+static tide_status open_dir_of_tables(struct tide_file_place *place, bool is_resumed,
+                                      struct tide_error *err)
+{
+    if (is_resumed && is_missing(place->dir_path)) {
+        (void)tide_fail(err, TIDE_STALE,
+                        "this pipeline goes on from a checkpoint, but the directory %s is not "
+                        "there any more",
+                        place->dir_path);
+        return tide_owner_add_ways(err, true);
+    }
     TIDE_TRY(tide_dir_make(place->dir_path, err));
     TIDE_TRY(tide_dir_open(place->dir_path, &place->dir.fd, err));
     if (flock(place->dir.fd, LOCK_EX | LOCK_NB) != 0) {
@@ -107,23 +122,23 @@ static tide_status open_dir_of_tables(struct tide_file_place *place, struct tide
     return TIDE_OK;
 }
 
-static tide_status open_dir(struct tide_file_place *place, struct tide_error *err)
+static tide_status open_dir(struct tide_file_place *place, bool is_resumed, struct tide_error *err)
 {
     errno = 0;
-    tide_status status =
-        place->file_name == NULL ? open_dir_of_tables(place, err) : open_dir_of_file(place, err);
+    tide_status status = place->file_name == NULL ? open_dir_of_tables(place, is_resumed, err)
+                                                  : open_dir_of_file(place, err);
     if (status == TIDE_IO) {
         tide_file_judge(err, errno);
     }
     return status;
 }
 
-tide_status tide_file_place_open(tide_str place, struct tide_file_place *ret_place,
+tide_status tide_file_place_open(tide_str place, bool is_resumed, struct tide_file_place *ret_place,
                                  struct tide_error *err)
 {
     TIDE_CLEANUP(tide_file_place_close) struct tide_file_place opened = {.dir = {.fd = -1}};
     TIDE_TRY(tide_file_place_name(place, &opened, err));
-    TIDE_TRY(open_dir(&opened, err));
+    TIDE_TRY(open_dir(&opened, is_resumed, err));
     *ret_place = opened;
     opened = (struct tide_file_place){.dir = {.fd = -1}};
     return TIDE_OK;

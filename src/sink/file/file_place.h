@@ -22,11 +22,12 @@ tide_status tide_file_place_name(tide_str place, struct tide_file_place *ret_pla
                                  struct tide_error *err);
 
 /**
- * Opens the directory of `place`; with a slash at the end it is made when it is not there.
+ * Opens the directory of `place`; with a slash at the end it is made when it is not there, but for
+ * a copy that goes on (`is_resumed`): what it held is elsewhere then, and will be put back.
  * Errors: TIDE_INVALID no path, a name that is too long, no such directory, or (a directory of
- * tables) another process writes there; TIDE_IO.
+ * tables) another process writes there; TIDE_STALE it is not there any more; TIDE_IO.
  */
-tide_status tide_file_place_open(tide_str place, struct tide_file_place *ret_place,
+tide_status tide_file_place_open(tide_str place, bool is_resumed, struct tide_file_place *ret_place,
                                  struct tide_error *err);
 
 /**

@@ -12,10 +12,11 @@
 /* Well below the usual limit of 1024 for a process that has other things open too. */
 #define OPEN_MAX_FILES ((size_t)128)
 
-tide_status tide_file_set_init(struct tide_file_set *set, tide_str place, struct tide_error *err)
+tide_status tide_file_set_init(struct tide_file_set *set, tide_str place, bool is_resumed,
+                               struct tide_error *err)
 {
     *set = (struct tide_file_set){.place = {.dir = {.fd = -1}}, .durability = {.fd = -1}};
-    TIDE_TRY(tide_file_place_open(place, &set->place, err));
+    TIDE_TRY(tide_file_place_open(place, is_resumed, &set->place, err));
     tide_file_set_begin(set);
     return TIDE_OK;
 }

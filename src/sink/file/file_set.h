@@ -27,8 +27,9 @@ struct tide_file_set {
     struct tide_buf scratch;
 };
 
-/** Opens the place; nothing is read or written yet. */
-tide_status tide_file_set_init(struct tide_file_set *set, tide_str place, struct tide_error *err);
+/** Opens the place (file_place.h); nothing is read or written yet. */
+tide_status tide_file_set_init(struct tide_file_set *set, tide_str place, bool is_resumed,
+                               struct tide_error *err);
 void tide_file_set_done(struct tide_file_set *set);
 
 /** For a set whose place was opened apart from it. */

@@ -41,7 +41,7 @@ static tide_status file_open(const struct tide_sink_options *options, struct tid
                              struct tide_error *err)
 {
     TIDE_CLEANUP(close_ptr) struct tide_sink *sink = tide_alloc(1, sizeof(*sink));
-    TIDE_TRY(tide_file_set_init(&sink->set, options->place, err));
+    TIDE_TRY(tide_file_set_init(&sink->set, options->place, options->is_resumed, err));
     TIDE_TRY(tide_file_set_prepare(&sink->set, options, err));
     tide_buf_printf(&sink->destination, "file:%.*s", TIDE_STR_ARG(options->place));
     tide_frames_init(&sink->frames, options, tide_buf_str(&sink->destination));

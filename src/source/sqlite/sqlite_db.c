@@ -93,6 +93,21 @@ void tide_sqlite_set_patience(sqlite3 *db, int wait_ms)
     (void)sqlite3_busy_handler(db, wait_a_little, (void *)(intptr_t)wait_ms);
 }
 
+static int wait_until_woken(void *context, int count)
+{
+    const struct tide_sqlite_patience *patience = context;
+    if (patience->waker == NULL) {
+        return wait_a_little((void *)(intptr_t)patience->wait_ms, count);
+    }
+    return count < patience->wait_ms &&
+           !tide_waker_look(patience->waker, tide_clock_deadline_us(1000));
+}
+
+void tide_sqlite_set_interruptible(sqlite3 *db, const struct tide_sqlite_patience *patience)
+{
+    (void)sqlite3_busy_handler(db, wait_until_woken, (void *)(uintptr_t)patience);
+}
+
 /* What an interrupted writer left must be mended by who may write: our own writing connection does
  * so at its next look. */
 static bool awaits_recovery(int rc)
@@ -138,15 +153,16 @@ static tide_status fail_plainly(int rc, const char *text, const char *doing, str
     }
 }
 
-tide_status tide_sqlite_db_open(const char *path, enum tide_sqlite_access access,
-                                int busy_timeout_ms, sqlite3 **ret_db, struct tide_error *err)
+static tide_status open_patiently(const char *path, enum tide_sqlite_access access,
+                                  const struct tide_sqlite_patience *patience, sqlite3 **ret_db,
+                                  struct tide_error *err)
 {
     TIDE_TRY(require_file(path, err));
     TIDE_CLEANUP(tide_sqlite_db_close) sqlite3 *db = NULL;
     int rc = open_path(path, access, &db);
     if (rc == SQLITE_OK) {
         (void)sqlite3_extended_result_codes(db, 1);
-        tide_sqlite_set_patience(db, busy_timeout_ms);
+        tide_sqlite_set_interruptible(db, patience);
         (void)sqlite3_db_config(db, SQLITE_DBCONFIG_TRUSTED_SCHEMA, 0, NULL);
         /* Reads the header: a file that is no database is found here. */
         rc = sqlite3_exec(db, "SELECT count(*) FROM sqlite_schema", NULL, NULL, NULL);
@@ -158,6 +174,15 @@ tide_status tide_sqlite_db_open(const char *path, enum tide_sqlite_access access
     }
     *ret_db = db;
     db = NULL;
+    return TIDE_OK;
+}
+
+tide_status tide_sqlite_db_open(const char *path, enum tide_sqlite_access access,
+                                int busy_timeout_ms, sqlite3 **ret_db, struct tide_error *err)
+{
+    const struct tide_sqlite_patience patience = {.wait_ms = busy_timeout_ms};
+    TIDE_TRY(open_patiently(path, access, &patience, ret_db, err));
+    tide_sqlite_set_patience(*ret_db, busy_timeout_ms);
     return TIDE_OK;
 }
 
@@ -210,25 +235,23 @@ static bool open_untouched(const char *path, sqlite3 **ret_db)
     return true;
 }
 
-tide_status tide_sqlite_db_open_best(const char *path, int busy_timeout_ms, sqlite3 **ret_db,
-                                     struct tide_error *err)
+tide_status tide_sqlite_db_open_best(const char *path, const struct tide_sqlite_patience *patience,
+                                     sqlite3 **ret_db, struct tide_error *err)
 {
     if (open_untouched(path, ret_db)) {
         return TIDE_OK;
     }
-    tide_status status =
-        tide_sqlite_db_open(path, TIDE_SQLITE_READ_WRITE, busy_timeout_ms, ret_db, err);
+    tide_status status = open_patiently(path, TIDE_SQLITE_READ_WRITE, patience, ret_db, err);
     if (status != TIDE_IO ||
         (tide_sqlite_may_write_file(path) && tide_sqlite_may_write_folder(path))) {
         return status;
     }
     struct tide_error ignored;
-    if (tide_sqlite_db_open(path, TIDE_SQLITE_READ_ONLY, busy_timeout_ms, ret_db, &ignored) ==
-        TIDE_OK) {
+    if (open_patiently(path, TIDE_SQLITE_READ_ONLY, patience, ret_db, &ignored) == TIDE_OK) {
         return TIDE_OK;
     }
-    if (!has_wal(path) && tide_sqlite_db_open(path, TIDE_SQLITE_AT_REST, busy_timeout_ms, ret_db,
-                                              &ignored) == TIDE_OK) {
+    if (!has_wal(path) &&
+        open_patiently(path, TIDE_SQLITE_AT_REST, patience, ret_db, &ignored) == TIDE_OK) {
         return TIDE_OK;
     }
     return status; /* what kept us from writing says more */

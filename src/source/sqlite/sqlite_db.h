@@ -6,6 +6,7 @@
 #include "base/buf.h"
 #include "base/status.h"
 #include "base/str.h"
+#include "base/thread.h"
 
 #include <sqlite3.h>
 #include <stdbool.h>
@@ -25,6 +26,16 @@ bool tide_sqlite_may_write_folder(const char *path);
  */
 void tide_sqlite_set_patience(sqlite3 *db, int wait_ms);
 
+/* The same, and a wake ends it: the wake stays for others, and the statement fails as it does when
+ * the time is up. */
+struct tide_sqlite_patience {
+    int wait_ms;
+    const struct tide_waker *waker; /* NULL: nobody wakes */
+};
+
+/** `patience` must stay until another one is set. */
+void tide_sqlite_set_interruptible(sqlite3 *db, const struct tide_sqlite_patience *patience);
+
 /**
  * Opens an existing database with `busy_timeout_ms` and looks whether it is one. Extended result
  * codes are on; triggers and schema of the file are not trusted (trusted_schema=OFF).
@@ -35,10 +46,11 @@ tide_status tide_sqlite_db_open(const char *path, enum tide_sqlite_access access
 
 /**
  * Opens for writing. Where this user may write the file or its folder not, opens for reading, if
- * that can be done at all: whatever would write then fails with TIDE_IO.
+ * that can be done at all: whatever would write then fails with TIDE_IO. `patience` must stay until
+ * another one is set.
  */
-tide_status tide_sqlite_db_open_best(const char *path, int busy_timeout_ms, sqlite3 **ret_db,
-                                     struct tide_error *err);
+tide_status tide_sqlite_db_open_best(const char *path, const struct tide_sqlite_patience *patience,
+                                     sqlite3 **ret_db, struct tide_error *err);
 
 /** TIDE_IO when *db was opened for reading. */
 tide_status tide_sqlite_require_writable(sqlite3 *db, struct tide_error *err);

@@ -75,7 +75,7 @@ tide_status tide_sqlite_check_saved(struct tide_source *source, tide_str saved_s
 {
     struct tide_sqlite_installed installed = {0};
     TIDE_ASSERT(!source->is_prepared);
-    tide_sqlite_set_patience(source->db, TIDE_SQLITE_CHANGE_BUSY_MS);
+    tide_sqlite_be_patient(source, TIDE_SQLITE_CHANGE_BUSY_MS);
     return load_at_once(source, saved_state, (int64_t)position.lo, &installed, err);
 }
 
@@ -153,14 +153,14 @@ tide_status tide_sqlite_mend_source(struct tide_source *source, struct tide_erro
     return status;
 }
 
-tide_status tide_sqlite_prepare_source(struct tide_source *source, const tide_str *saved_state,
-                                       struct tide_position position,
-                                       struct tide_position *ret_start, struct tide_error *err)
+static tide_status prepare(struct tide_source *source, const tide_str *saved_state,
+                           struct tide_position position, struct tide_position *ret_start,
+                           struct tide_error *err)
 {
     struct tide_sqlite_installed installed = {0};
     tide_sqlite_forget_installation(source);
     TIDE_TRY(tide_sqlite_require_writable(source->db, err));
-    tide_sqlite_set_patience(source->db, TIDE_SQLITE_CHANGE_BUSY_MS);
+    tide_sqlite_be_patient(source, TIDE_SQLITE_CHANGE_BUSY_MS);
     TIDE_TRY(take_up(source, saved_state, (int64_t)position.lo, &installed, err));
     TIDE_TRY(tide_sqlite_watch_new(source->db, source->path, source->options.pipeline, &installed,
                                    &source->watch, err));
@@ -171,4 +171,12 @@ tide_status tide_sqlite_prepare_source(struct tide_source *source, const tide_st
     *ret_start = saved_state == NULL ? (struct tide_position){.lo = (uint64_t)installed.confirmed}
                                      : position;
     return TIDE_OK;
+}
+
+tide_status tide_sqlite_prepare_source(struct tide_source *source, const tide_str *saved_state,
+                                       struct tide_position position,
+                                       struct tide_position *ret_start, struct tide_error *err)
+{
+    tide_status status = prepare(source, saved_state, position, ret_start, err);
+    return tide_sqlite_note_called_off(source, status, err);
 }

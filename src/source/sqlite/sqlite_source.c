@@ -50,6 +50,7 @@ static void copy_options(struct tide_source *source, const struct tide_source_op
         .pipeline = tide_arena_str(arena, options->pipeline),
         .globs = globs,
         .glob_count = options->glob_count,
+        .waker = options->waker,
     };
     source->path = tide_arena_cstr(arena, options->place);
     source->choice = (struct tide_sqlite_choice){
@@ -98,6 +99,23 @@ static tide_status require_text(const struct tide_source *source, struct tide_er
 
 static void sqlite_close(struct tide_source *source);
 
+void tide_sqlite_be_patient(struct tide_source *source, int wait_ms)
+{
+    source->patience = (struct tide_sqlite_patience){wait_ms, source->options.waker};
+    tide_sqlite_set_interruptible(source->db, &source->patience);
+}
+
+tide_status tide_sqlite_note_called_off(const struct tide_source *source, tide_status status,
+                                        struct tide_error *err)
+{
+    const struct tide_waker *waker = source->options.waker;
+    if (status != TIDE_TIMEOUT || waker == NULL || !tide_waker_look(waker, 0)) {
+        return status;
+    }
+    struct tide_error why = *err;
+    return tide_fail(err, TIDE_CANCELLED, "%s", why.message);
+}
+
 static tide_status sqlite_open(const struct tide_source_options *options,
                                struct tide_source **ret_source, struct tide_error *err)
 {
@@ -108,13 +126,15 @@ static tide_status sqlite_open(const struct tide_source_options *options,
     copy_options(source, options);
     tide_status status = require_text(source, err);
     if (status == TIDE_OK) {
-        status = tide_sqlite_db_open_best(source->path, OPEN_BUSY_MS, &source->db, err);
+        source->patience = (struct tide_sqlite_patience){OPEN_BUSY_MS, options->waker};
+        status = tide_sqlite_db_open_best(source->path, &source->patience, &source->db, err);
     }
     if (status == TIDE_OK) {
         tide_sqlite_files_open(&source->files, source->db);
         status = read_source_id(source->db, source->source_id, err);
     }
     if (status != TIDE_OK) {
+        status = tide_sqlite_note_called_off(source, status, err);
         sqlite_close(source);
         return status;
     }
@@ -204,11 +224,11 @@ static tide_status read_chosen(struct tide_source *source, struct tide_sqlite_ta
 static tide_status read_tables(struct tide_source *source, struct tide_error *err)
 {
     struct tide_sqlite_tables tables = {0};
-    tide_sqlite_set_patience(source->db, OPEN_BUSY_MS);
+    tide_sqlite_be_patient(source, OPEN_BUSY_MS);
     TIDE_TRY(tide_sqlite_exec(source->db, "BEGIN", err));
     tide_status status = read_chosen(source, &tables, err);
     tide_sqlite_end_read(source);
-    TIDE_TRY(status);
+    TIDE_TRY(tide_sqlite_note_called_off(source, status, err));
     tide_sqlite_tables_done(&source->tables);
     source->tables = tables;
     return TIDE_OK;
@@ -242,7 +262,7 @@ static uint64_t sqlite_estimate_rows(struct tide_source *source)
 static tide_status sqlite_check(struct tide_source *source, struct tide_findings *findings,
                                 struct tide_error *err)
 {
-    tide_sqlite_set_patience(source->db, OPEN_BUSY_MS);
+    tide_sqlite_be_patient(source, OPEN_BUSY_MS);
     return tide_sqlite_check(source->db, source->path, &source->options, findings, err);
 }
 

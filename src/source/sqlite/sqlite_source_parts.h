@@ -6,6 +6,7 @@
 
 #include "port/source.h"
 #include "source/sqlite/sqlite_confirm.h"
+#include "source/sqlite/sqlite_db.h"
 #include "source/sqlite/sqlite_files.h"
 #include "source/sqlite/sqlite_install.h"
 #include "source/sqlite/sqlite_log.h"
@@ -24,8 +25,9 @@ struct tide_source {
     struct tide_arena arena; /* of the options' copy */
     struct tide_source_options options;
     const char *path;
-    struct tide_sqlite_choice choice; /* borrows from the options */
-    sqlite3 *db;                      /* that of `files`, which closes it */
+    struct tide_sqlite_choice choice;     /* borrows from the options */
+    sqlite3 *db;                          /* that of `files`, which closes it */
+    struct tide_sqlite_patience patience; /* of open and prepare, which may be called off */
     struct tide_sqlite_files files;
     char source_id[TIDE_SQLITE_HEX_LEN + 1];
     struct tide_sqlite_tables tables;       /* that are followed; before prepare: those chosen */
@@ -50,6 +52,13 @@ tide_status tide_sqlite_prepare_source(struct tide_source *source, const tide_st
 /** See port/source.h. */
 tide_status tide_sqlite_check_saved(struct tide_source *source, tide_str saved_state,
                                     struct tide_position position, struct tide_error *err);
+
+/** Waits for locks from now on, until nobody wants what is waited for any more. */
+void tide_sqlite_be_patient(struct tide_source *source, int wait_ms);
+
+/** Of something that has waited: TIDE_CANCELLED, with what for, when it was called off. */
+tide_status tide_sqlite_note_called_off(const struct tide_source *source, tide_status status,
+                                        struct tide_error *err);
 
 /** Mends what is to be mended (sqlite_mend.h) and goes on with the tables that there are now. */
 tide_status tide_sqlite_mend_source(struct tide_source *source, struct tide_error *err);
