@@ -20,7 +20,7 @@
 #define LOOK_EVERY_US_MAX INT64_C(600000000)
 #define LOOK_FIRST_US     INT64_C(10000000)
 #define PAUSE_US          INT64_C(20000) /* in which whoever writes has its turn */
-#define STEP_PAGES        1024           /* given back in one */
+#define STEP_PAGES        256            /* given back in one */
 #define FEED_ROWS         (4 * TIDE_ARCHIVE_SEAL_ROWS)
 #define CACHE_KIB         4096
 #define SMALL_PARTS       4 /* a small segment is so much of a full one */
