@@ -126,6 +126,10 @@ static void read_source_place(struct tide_config_reader *reader, const struct ti
                    value);
         return;
     }
+    if (config->source_ops->valid != NULL &&
+        config->source_ops->valid(config->source_place, &err) != TIDE_OK) {
+        tide_mistakes_add(reader->mistakes, value->mark, "%s: %s", key->name, err.message);
+    }
     struct tide_buf shown TIDE_CLEANUP(tide_buf_done) = {0};
     tide_place_append_shown(&shown, value->text);
     config->source_shown = tide_str_from(tide_arena_cstr(&config->arena, tide_buf_str(&shown)));
@@ -300,6 +304,11 @@ static void add_sink(struct tide_config_reader *reader, tide_str name,
     if (tide_find_sink(draft->place, &sink.ops, &sink.place, &err) != TIDE_OK) {
         note_place(reader, name.ptr, "sink; write file:PATH, file:DIR/, archive:PATH, null: or -",
                    draft->place_node);
+        return;
+    }
+    if (sink.ops->valid != NULL && sink.ops->valid(sink.place, &err) != TIDE_OK) {
+        tide_mistakes_add(reader->mistakes, draft->place_node->mark, "%s: %s", name.ptr,
+                          err.message);
         return;
     }
     check_segments(reader, &sink, draft->segments_item);

@@ -30,13 +30,19 @@ static char *follow(char *path)
     return end;
 }
 
+tide_status tide_archive_place_valid(tide_str text, struct tide_error *err)
+{
+    bool is_path = text.len > 0 && memchr(text.ptr, '\0', text.len) == NULL;
+    return is_path && text.ptr[text.len - 1] != '/'
+               ? TIDE_OK
+               : tide_fail(err, TIDE_INVALID,
+                           "archive: needs the path of a file: archive:shop.tide");
+}
+
 tide_status tide_archive_place_name(tide_str text, struct tide_archive_place *ret_place,
                                     struct tide_error *err)
 {
-    if (text.len == 0 || memchr(text.ptr, '\0', text.len) != NULL ||
-        text.ptr[text.len - 1] == '/') {
-        return tide_fail(err, TIDE_INVALID, "archive: needs the path of a file: archive:shop.tide");
-    }
+    TIDE_TRY(tide_archive_place_valid(text, err));
     char *path = follow(tide_strndup(text.ptr, text.len));
     TIDE_CLEANUP(tide_buf_done) struct tide_buf lock = {0};
     tide_buf_printf(&lock, "%s" LOCK_SUFFIX, path);

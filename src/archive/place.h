@@ -25,7 +25,10 @@ enum tide_archive_thing {
     TIDE_ARCHIVE_FILE,
 };
 
-/** Names the place, without touching it. TIDE_INVALID no path, or one that names a directory. */
+/** TIDE_INVALID no path, or one that names a directory. */
+tide_status tide_archive_place_valid(tide_str text, struct tide_error *err);
+
+/** Names the place, without touching it. Errors likewise. */
 tide_status tide_archive_place_name(tide_str text, struct tide_archive_place *ret_place,
                                     struct tide_error *err);
 

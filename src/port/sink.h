@@ -115,6 +115,10 @@ struct tide_sink_ops {
     const char *scheme; /* "file" */
     bool has_segments;  /* the options of segments are for it */
 
+    /** Whether what stands behind the scheme can name a target: TIDE_INVALID, with what is wrong.
+     * Pure. NULL: anything can. */
+    tide_status (*valid)(tide_str place, struct tide_error *err);
+
     /**
      * Makes the target ready to be written to: what an interrupted run left beyond what it had
      * acknowledged is cut away. `options` is copied, but for what its name, identity, rules and

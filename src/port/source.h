@@ -82,6 +82,10 @@ struct tide_source_ops {
     const char *scheme; /* "sqlite" */
     const struct tide_position_kind *position_kind;
 
+    /** Whether a place can name a source: TIDE_INVALID, with what is wrong. Pure.
+     * NULL: anything can. */
+    tide_status (*valid)(tide_str place, struct tide_error *err);
+
     /**
      * Connects and looks who the source is; changes nothing in it. `options` is copied.
      * Errors: TIDE_IO cannot be reached or read; TIDE_INVALID no such place; TIDE_CORRUPT damaged.

@@ -10,7 +10,7 @@ import time
 
 import pytest
 from support.process import soak
-from support.trouble import (MIB, check_equal, ends, execute, last_words, make_numbers,
+from support.trouble import (MIB, check_equal, ends, execute, last_words, locked, make_numbers,
                              wait_for)
 
 FOLLOW = ["copy", "sqlite:a.db", "file:out.ndjson", "--follow"]
@@ -287,3 +287,18 @@ def test_killed_at_random_with_three_sinks_every_one_ends_equal(run, start, data
     for path in paths:
         check_equal(database, path)
         run("verify", path).check()
+
+
+def test_stop_ends_the_wait_for_a_locked_database(start, tmp_path):
+    """While a start waits for another process's lock."""
+    database = tmp_path / "a.db"
+    execute(database, "CREATE TABLE t (id INTEGER PRIMARY KEY)")
+    with locked(database):
+        process = start("copy", "sqlite:a.db", "file:out.ndjson", "--follow")
+        process.wait_until(lambda: str(database) in open_files(process.pid), what="the database")
+        result = process.terminate().check()
+    assert "stopped while it began: a.db" in result.err and "locked" in result.err
+
+
+def open_files(pid):
+    return [os.path.realpath(f"/proc/{pid}/fd/{name}") for name in os.listdir(f"/proc/{pid}/fd")]

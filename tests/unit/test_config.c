@@ -241,6 +241,15 @@ static const struct {
      "a.yaml:4:48: compact takes false or true, not \"no\"\n"
      "a.yaml:5:22: retain is for archives (archive:PATH) alone; leave it out\n"
      "a.yaml:5:30: retain takes an age, e.g. 12h, 30d or 8w, not \"0d\"\n"},
+    {"name: a\nsource: 'postgres://u:s3cr3t@h:99999/d'\nsinks:\n  s: 'file:'\n  t: 'null:x'\n"
+     "  u: 'archive:x/'\n",
+     "a.yaml:2:9: source: the PostgreSQL URL is not well-formed (a port past 65535); write it as "
+     "postgres://user@host:port/database, and special characters of a name or a password as %XX, "
+     "e.g. %40 for @, %2F for / and %25 for %\n"
+     "a.yaml:4:6: s: file: needs a path: file:out.ndjson for one file, file:out/ for a file for "
+     "each table\n"
+     "a.yaml:5:6: t: null: takes no path; write null: alone\n"
+     "a.yaml:6:6: u: archive: needs the path of a file: archive:shop.tide\n"},
     {"name: a\nsource: sqlite:a\nsinks:\n  s t: file:o\n",
      "a.yaml:4:3: a sink's name takes at most 63 letters, digits, \"_\", \"-\" and \".\", the "
      "first "

@@ -118,6 +118,7 @@ static void archive_counts(const struct tide_sink *sink, struct tide_sink_counts
 const struct tide_sink_ops tide_archive_sink_ops = {
     .scheme = "archive",
     .has_segments = true,
+    .valid = tide_archive_place_valid,
     .open = archive_open,
     .check = tide_archive_sink_check,
     .close = archive_close,

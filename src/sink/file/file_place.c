@@ -56,14 +56,19 @@ static void split(tide_str path, struct tide_file_place *place)
     tide_buf_done(&name);
 }
 
+tide_status tide_file_place_valid(tide_str place, struct tide_error *err)
+{
+    return place.len > 0 && memchr(place.ptr, '\0', place.len) == NULL
+               ? TIDE_OK
+               : tide_fail(err, TIDE_INVALID,
+                           "file: needs a path: file:out.ndjson for one file, file:out/ for a "
+                           "file for each table");
+}
+
 tide_status tide_file_place_name(tide_str place, struct tide_file_place *ret_place,
                                  struct tide_error *err)
 {
-    if (place.len == 0 || memchr(place.ptr, '\0', place.len) != NULL) {
-        return tide_fail(err, TIDE_INVALID,
-                         "file: needs a path: file:out.ndjson for one file, file:out/ for a file "
-                         "for each table");
-    }
+    TIDE_TRY(tide_file_place_valid(place, err));
     struct tide_file_place named = {.dir = {.fd = -1}};
     TIDE_CLEANUP(tide_free_ptr) char *path = tide_strndup(place.ptr, place.len);
     if (place.ptr[place.len - 1] == '/' || is_directory(path)) {

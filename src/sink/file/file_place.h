@@ -14,6 +14,9 @@ struct tide_file_place {
     char *record_name; /* of the record of what is held */
 };
 
+/** TIDE_INVALID no path. */
+tide_status tide_file_place_valid(tide_str place, struct tide_error *err);
+
 /**
  * What `place` names, looked up without opening or making anything: the directory stays closed.
  * TIDE_INVALID no path. To be closed like an open one.

@@ -105,6 +105,7 @@ static void file_counts(const struct tide_sink *sink, struct tide_sink_counts *r
 
 const struct tide_sink_ops tide_file_sink_ops = {
     .scheme = "file",
+    .valid = tide_file_place_valid,
     .open = file_open,
     .check = tide_file_check,
     .close = file_close,

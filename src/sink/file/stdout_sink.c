@@ -25,14 +25,18 @@ static bool is_writable(void)
     return flags >= 0 && (flags & O_ACCMODE) != O_RDONLY;
 }
 
+static tide_status stdout_valid(tide_str place, struct tide_error *err)
+{
+    return place.len == 0 || tide_str_equal(place, TIDE_STR("-"))
+               ? TIDE_OK
+               : tide_fail(err, TIDE_INVALID,
+                           "- is standard output and takes no path; write - alone");
+}
+
 static tide_status stdout_open(const struct tide_sink_options *options, struct tide_sink **ret_sink,
                                struct tide_error *err)
 {
-    if (options->place.len > 0 && !tide_str_equal(options->place, TIDE_STR("-"))) {
-        return tide_fail(err, TIDE_INVALID,
-                         "- is standard output and takes no path, but \"%.*s\" follows it",
-                         TIDE_STR_ARG(options->place));
-    }
+    TIDE_TRY(stdout_valid(options->place, err));
     if (!is_writable()) {
         return tide_fail(err, TIDE_CLOSED, "standard output was closed");
     }
@@ -111,6 +115,7 @@ static void stdout_counts(const struct tide_sink *sink, struct tide_sink_counts 
 
 const struct tide_sink_ops tide_stdout_sink_ops = {
     .scheme = "-",
+    .valid = stdout_valid,
     .open = stdout_open,
     .close = stdout_close,
     .held = stdout_held,

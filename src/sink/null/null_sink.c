@@ -14,14 +14,16 @@ struct tide_sink {
     struct tide_buf buf;
 };
 
+static tide_status null_valid(tide_str place, struct tide_error *err)
+{
+    return place.len == 0 ? TIDE_OK
+                          : tide_fail(err, TIDE_INVALID, "null: takes no path; write null: alone");
+}
+
 static tide_status null_open(const struct tide_sink_options *options, struct tide_sink **ret_sink,
                              struct tide_error *err)
 {
-    if (options->place.len > 0) {
-        return tide_fail(err, TIDE_INVALID,
-                         "null: takes no path, but \"%.*s\" follows it; write null: alone",
-                         TIDE_STR_ARG(options->place));
-    }
+    TIDE_TRY(null_valid(options->place, err));
     struct tide_sink *sink = tide_alloc(1, sizeof(*sink));
     tide_frames_init(&sink->frames, options, TIDE_STR("null:"));
     *ret_sink = sink;
@@ -71,6 +73,7 @@ static void null_counts(const struct tide_sink *sink, struct tide_sink_counts *r
 
 const struct tide_sink_ops tide_null_sink_ops = {
     .scheme = "null",
+    .valid = null_valid,
     .open = null_open,
     .close = null_close,
     .held = null_held,

@@ -50,6 +50,9 @@ struct tide_pg_wait {
 /** A wait without a waker, `delay_us` from now. */
 struct tide_pg_wait tide_pg_wait_for(int64_t delay_us);
 
+/** TIDE_INVALID the URL is not well-formed; what is wrong is said without any part of it. */
+tide_status tide_pg_url_valid(tide_str url, struct tide_error *err);
+
 /**
  * Connects to `url` (postgres:// or postgresql://; libpq's environment and files hold) and pins
  * what the server's texts depend on, the same for both kinds, so that a value reads the same from

@@ -49,6 +49,21 @@ static tide_status fail_url(struct tide_error *err, const char *why, size_t why_
                      (int)why_len, why);
 }
 
+/* Each of "5432,5433" is one, or empty: the usual. */
+static bool are_ports(const char *ports)
+{
+    for (const char *at = ports; *at != '\0'; at += *at == ',') {
+        size_t len = strcspn(at, ",");
+        uint64_t port = 1;
+        if (len > 0 &&
+            (!tide_str_to_u64(tide_str_of(at, len), &port) || port == 0 || port > 65535)) {
+            return false;
+        }
+        at += len;
+    }
+    return true;
+}
+
 /* Parts of a password that was not escaped would end up in the host or the port, and those end up
  * in messages. */
 static tide_status refuse_odd_parts(const char *url, const PQconninfoOption *options,
@@ -64,6 +79,9 @@ static tide_status refuse_odd_parts(const char *url, const PQconninfoOption *opt
     }
     if (port[strspn(port, "0123456789,")] != '\0') {
         return fail_url(err, "a port that is no number", strlen("a port that is no number"));
+    }
+    if (!are_ports(port)) {
+        return fail_url(err, "a port past 65535", strlen("a port past 65535"));
     }
     bool is_cut =
         memchr(rest + 3, '@', authority) == NULL && memchr(tail, '@', strcspn(tail, "?")) != NULL;
@@ -93,6 +111,13 @@ static tide_status parse_url(const char *url, PQconninfoOption **ret_options,
     *ret_options = options;
     options = NULL;
     return TIDE_OK;
+}
+
+tide_status tide_pg_url_valid(tide_str url, struct tide_error *err)
+{
+    TIDE_CLEANUP(tide_free_ptr) char *text = tide_strndup(url.ptr, url.len);
+    TIDE_CLEANUP(options_done) PQconninfoOption *parsed = NULL;
+    return parse_url(text, &parsed, err);
 }
 
 static void set_place(struct tide_pg_conn *conn)

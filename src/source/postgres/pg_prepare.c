@@ -385,7 +385,6 @@ tide_status tide_pg_detach(struct tide_pg_conn *conn, tide_str pipeline,
     TIDE_TRY(drop_one(conn, name, FREE_US, findings, &was_there, err));
     if (!was_there) {
         say(findings, "there was neither a slot nor a publication", name);
-        findings->items[findings->count - 1].is_problem = true;
     }
     return TIDE_OK;
 }

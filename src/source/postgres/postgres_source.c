@@ -418,6 +418,7 @@ static tide_status postgres_reader_open(struct tide_source *source,
 const struct tide_source_ops tide_postgres_source_ops = {
     .scheme = "postgres",
     .position_kind = &tide_position_lsn,
+    .valid = tide_pg_url_valid,
     .open = postgres_open,
     .close = postgres_close,
     .identity = postgres_identity,

@@ -116,12 +116,17 @@ tide_status tide_sqlite_note_called_off(const struct tide_source *source, tide_s
     return tide_fail(err, TIDE_CANCELLED, "%s", why.message);
 }
 
+static tide_status sqlite_valid(tide_str place, struct tide_error *err)
+{
+    return place.len > 0 && memchr(place.ptr, 0, place.len) == NULL
+               ? TIDE_OK
+               : tide_fail(err, TIDE_INVALID, "no path of a SQLite database was given");
+}
+
 static tide_status sqlite_open(const struct tide_source_options *options,
                                struct tide_source **ret_source, struct tide_error *err)
 {
-    if (options->place.len == 0 || memchr(options->place.ptr, 0, options->place.len) != NULL) {
-        return tide_fail(err, TIDE_INVALID, "no path of a SQLite database was given");
-    }
+    TIDE_TRY(sqlite_valid(options->place, err));
     struct tide_source *source = tide_alloc(1, sizeof(*source));
     copy_options(source, options);
     tide_status status = require_text(source, err);
@@ -432,6 +437,7 @@ static tide_status sqlite_reader_remember(struct tide_chunk_reader *reader,
 const struct tide_source_ops tide_sqlite_source_ops = {
     .scheme = "sqlite",
     .position_kind = &tide_position_integer,
+    .valid = sqlite_valid,
     .open = sqlite_open,
     .close = sqlite_close,
     .identity = sqlite_identity,
