@@ -131,6 +131,16 @@ tide_status tide_ingest_publish_marker(struct tide_ingest *ingest, struct tide_m
 /** Publishes the open live batch, if there is something to. */
 tide_status tide_ingest_publish_open(struct tide_ingest *ingest, struct tide_error *err);
 
+/* ingest_copies.c */
+
+/** All that was committed before this run has been published, or will never be: new copies may
+ * begin. */
+void tide_ingest_note_caught_up(struct tide_ingest *ingest);
+/** The table that is being copied fails, and no other. */
+void tide_ingest_fail_current(struct tide_ingest *ingest, const char *why);
+/** Publishes the chunks that are ready, and begins the next copy when none runs. */
+tide_status tide_ingest_advance_copies(struct tide_ingest *ingest, struct tide_error *err);
+
 /* ingest_sinks.c */
 
 /** The sink on the lane; NULL: the lane was dropped. */

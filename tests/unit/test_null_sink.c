@@ -50,8 +50,7 @@ static void open_with_a_path_is_invalid(void **state)
     struct tide_sink *sink = NULL;
     struct tide_sink_options options = kit_options("out");
     assert_int_equal(tide_null_sink_ops.open(&options, &sink, &err), TIDE_INVALID);
-    assert_string_equal(err.message,
-                        "null: takes no path; write null: alone");
+    assert_string_equal(err.message, "null: takes no path; write null: alone");
     assert_null(sink);
 }
 

@@ -137,8 +137,7 @@ static void open_with_a_path_is_invalid(void **state)
     struct tide_sink *sink = NULL;
     struct tide_sink_options options = kit_options("out");
     assert_int_equal(ops->open(&options, &sink, &err), TIDE_INVALID);
-    assert_string_equal(err.message,
-                        "- is standard output and takes no path; write - alone");
+    assert_string_equal(err.message, "- is standard output and takes no path; write - alone");
     ops->close(NULL);
 }
 
