@@ -100,7 +100,7 @@ tide_status tide_archive_set_metadata(struct tide_archive_writer *writer, int64_
 /**
  * A series of a source that this writer has added or resumed, made when it has not been used yet.
  * The handle is the writer's. TIDE_INVALID another source, or a name that is empty, too long, not
- * UTF-8 or holds NUL.
+ * UTF-8 or holds NUL; TIDE_UNSUPPORTED more series than TIDE_ARCHIVE_SERIES_MAX.
  */
 tide_status tide_archive_series_open(struct tide_archive_writer *writer, int64_t source,
                                      tide_str name, struct tide_archive_series **ret_series,

@@ -125,6 +125,12 @@ static tide_status series_open(struct tide_archive_writer *writer, int64_t sourc
         *ret_series = known->ptr;
         return TIDE_OK;
     }
+    if (writer->series_count == TIDE_ARCHIVE_SERIES_MAX) {
+        return tide_fail(err, TIDE_UNSUPPORTED,
+                         "%s: one program writes %zu series of an archive at most; use several "
+                         "archives",
+                         writer->archive->path, TIDE_ARCHIVE_SERIES_MAX);
+    }
     TIDE_TRY(load(writer, source, name, ret_series, err));
     tide_map_put(&writer->by_name, tide_buf_str(&key), NULL)->ptr = *ret_series;
     writer->series =

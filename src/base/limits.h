@@ -94,6 +94,7 @@
 /* archives */
 #define TIDE_ARCHIVE_BLOB_BYTES_MAX   1000000000 /* one segment or row; SQLite's own limit */
 #define TIDE_ARCHIVE_SERIES_BYTES_MAX ((size_t)4096)
+#define TIDE_ARCHIVE_SERIES_MAX       ((size_t)65536)           /* that one program has open */
 #define TIDE_ARCHIVE_META_BYTES_MAX   (16 * TIDE_MIB)           /* labels, metadata of one source */
 #define TIDE_ARCHIVE_RETAIN_BYTES     ((int64_t)(4 * TIDE_MIB)) /* forgotten at a time */
 #define TIDE_ARCHIVE_SESSIONS_MAX     ((size_t)200)             /* of a source that are told of */

@@ -9,28 +9,61 @@
 #include "base/limits.h"
 #include "replication/publisher_state.h"
 
+/* Where the source of that id is among all, or would be. */
+static size_t place_of(const struct tide_publisher *publisher, int64_t id)
+{
+    size_t low = 0;
+    size_t high = publisher->source_count;
+    while (low < high) {
+        size_t middle = low + (high - low) / 2;
+        if (publisher->sources[middle]->id < id) {
+            low = middle + 1;
+        } else {
+            high = middle;
+        }
+    }
+    return low;
+}
+
 struct tide_publisher_source *tide_publisher_source(const struct tide_publisher *publisher,
                                                     int64_t id)
 {
-    for (size_t i = 0; i < publisher->source_count; i++) {
-        if (publisher->sources[i]->id == id) {
-            return publisher->sources[i];
-        }
-    }
-    return NULL;
+    size_t place = place_of(publisher, id);
+    return place < publisher->source_count && publisher->sources[place]->id == id
+               ? publisher->sources[place]
+               : NULL;
+}
+
+static struct tide_publisher_source *add_source(struct tide_publisher *publisher, int64_t id)
+{
+    struct tide_publisher_source *source = tide_alloc(1, sizeof(*source));
+    size_t place = place_of(publisher, id);
+    publisher->sources =
+        tide_realloc(publisher->sources, publisher->source_count + 1, sizeof(*publisher->sources));
+    memmove(&publisher->sources[place + 1], &publisher->sources[place],
+            (publisher->source_count - place) * sizeof(*publisher->sources));
+    publisher->sources[place] = source;
+    publisher->source_count++;
+    source->id = id;
+    return source;
 }
 
 /* Series */
 
+/* They rise by name. */
+static int compare_name(const void *key, const void *item)
+{
+    const tide_str *name = key;
+    const struct tide_wire_hello_series *series = item;
+    return tide_str_compare(*name, series->name);
+}
+
 static const struct tide_wire_hello_series *find_held(const struct tide_wire_hello_source *hello,
                                                       tide_str name)
 {
-    for (size_t i = 0; i < hello->series_count; i++) {
-        if (tide_str_equal(hello->series[i].name, name)) {
-            return &hello->series[i];
-        }
-    }
-    return NULL;
+    return hello->series_count == 0 ? NULL
+                                    : bsearch(&name, hello->series, hello->series_count,
+                                              sizeof(*hello->series), compare_name);
 }
 
 static void set_sealed(struct tide_publisher_series *series, int64_t ts)
@@ -133,6 +166,10 @@ static tide_status make_series(struct tide_publisher *publisher,
                                struct tide_publisher_source *source, tide_str name,
                                struct tide_publisher_series **ret_series, struct tide_error *err)
 {
+    if (publisher->series_count == TIDE_ARCHIVE_SERIES_MAX) {
+        return tide_fail(err, TIDE_UNSUPPORTED, "more than %zu series cannot be published",
+                         TIDE_ARCHIVE_SERIES_MAX);
+    }
     struct tide_publisher_series *series = tide_alloc(1, sizeof(*series));
     publisher->series =
         tide_realloc(publisher->series, publisher->series_count + 1, sizeof(*publisher->series));
@@ -255,11 +292,7 @@ static tide_status introduce(struct tide_publisher *publisher, int64_t id, uint6
     TIDE_TRY(take_number(publisher, &number, err));
     TIDE_TRY(send_handshake(publisher, number, &found, out, err));
     if (source == NULL) {
-        source = tide_alloc(1, sizeof(*source));
-        publisher->sources = tide_realloc(publisher->sources, publisher->source_count + 1,
-                                          sizeof(*publisher->sources));
-        publisher->sources[publisher->source_count++] = source;
-        source->id = id;
+        source = add_source(publisher, id);
         source->number = number;
         source->hello = find_hello(publisher, &found);
         source->is_of_tables = tide_str_equal(

@@ -170,7 +170,13 @@ tide_status tide_subscriber_hello(struct tide_subscriber *subscriber, struct tid
     TIDE_TRY(tide_subscriber_sync(subscriber, err));
     TIDE_TRY(tide_archive_writer_catalogue(subscriber->writer, &arena, &catalogue, err));
     struct tide_wire_hello hello = hello_of(&catalogue, &arena);
-    TIDE_TRY(tide_wire_hello_encode(&hello, out, err));
+    if (tide_wire_hello_encode(&hello, out, err) != TIDE_OK) {
+        /* Too large: what is held of the series is sent again then, and counted as held. */
+        for (size_t i = 0; i < hello.source_count; i++) {
+            hello.sources[i].series_count = 0;
+        }
+        TIDE_TRY(tide_wire_hello_encode(&hello, out, err));
+    }
     subscriber->has_said_hello = true;
     return TIDE_OK;
 }

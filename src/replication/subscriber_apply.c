@@ -156,15 +156,18 @@ static tide_status find_series(struct tide_subscriber *subscriber, size_t place,
     return TIDE_OK;
 }
 
+/* One may be noted more than once: the second time there is nothing to do for it. */
 static void touch(struct tide_subscriber *subscriber, struct tide_archive_series *series)
 {
-    for (size_t i = subscriber->touched_count; i > 0; i--) {
-        if (subscriber->touched[i - 1] == series) {
-            return;
-        }
+    size_t count = subscriber->touched_count;
+    if (subscriber->has_said_hello || (count > 0 && subscriber->touched[count - 1] == series)) {
+        return;
     }
-    subscriber->touched =
-        tide_realloc(subscriber->touched, subscriber->touched_count + 1, sizeof(void *));
+    if (count == subscriber->touched_cap) {
+        subscriber->touched_cap = count == 0 ? 16 : count * 2;
+        subscriber->touched =
+            tide_realloc(subscriber->touched, subscriber->touched_cap, sizeof(void *));
+    }
     subscriber->touched[subscriber->touched_count++] = series;
 }
 

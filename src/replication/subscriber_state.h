@@ -48,6 +48,7 @@ struct tide_subscriber {
     /* series written to since sealing was looked at */
     struct tide_archive_series **touched;
     size_t touched_count;
+    size_t touched_cap;
     struct tide_subscriber_counts counts;
 };
 
