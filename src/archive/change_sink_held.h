@@ -10,3 +10,9 @@ tide_status tide_change_sink_held_read(struct tide_archive *archive, int64_t sou
                                        struct tide_arena *arena, bool *ret_is_any,
                                        struct tide_owner *ret_owner,
                                        struct tide_progress *ret_progress, struct tide_error *err);
+
+/** Takes in the bytes of such a record. Memory and errors likewise, without saying where. */
+tide_status tide_change_sink_held_decode(tide_str bytes, struct tide_arena *arena,
+                                         struct tide_owner *ret_owner,
+                                         struct tide_progress *ret_progress,
+                                         struct tide_error *err);

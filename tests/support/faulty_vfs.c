@@ -25,7 +25,7 @@ static sqlite3_file *real_of(sqlite3_file *file)
 static bool is_hit(void)
 {
     faulty_vfs.calls++;
-    bool hit = faulty_vfs.fault != FAULTY_VFS_NONE &&
+    bool hit = faulty_vfs.fault != FAULTY_VFS_NONE && faulty_vfs.fault != FAULTY_VFS_KILL_AT_SYNC &&
                (faulty_vfs.for_ever ? faulty_vfs.calls >= faulty_vfs.at
                                     : faulty_vfs.calls == faulty_vfs.at);
     faulty_vfs.hits += hit;
@@ -68,7 +68,8 @@ static int on_truncate(sqlite3_file *file, sqlite3_int64 size)
 static int on_sync(sqlite3_file *file, int flags)
 {
     bool hit = is_hit();
-    if (hit && faulty_vfs.fault == FAULTY_VFS_KILL) {
+    if ((hit && faulty_vfs.fault == FAULTY_VFS_KILL) ||
+        faulty_vfs.fault == FAULTY_VFS_KILL_AT_SYNC) {
         die();
     }
     return hit && faulty_vfs.fault == FAULTY_VFS_ERROR
@@ -168,6 +169,10 @@ static int on_open(sqlite3_vfs *vfs, const char *name, sqlite3_file *file, int f
     (void)vfs;
     ours->real = (sqlite3_file *)(void *)(ours + 1);
     ours->base.pMethods = NULL;
+    bool is_writer = (flags & SQLITE_OPEN_MAIN_DB) != 0 && (flags & SQLITE_OPEN_READWRITE) != 0;
+    if (is_writer && faulty_vfs.on_writer != NULL) {
+        faulty_vfs.on_writer();
+    }
     int rc = under->xOpen(under, name, ours->real, flags, ret_flags);
     if (ours->real->pMethods != NULL) {
         ours->base.pMethods = &methods;

@@ -9,9 +9,10 @@
 
 enum faulty_vfs_fault {
     FAULTY_VFS_NONE,
-    FAULTY_VFS_ERROR, /* the call fails as by a broken disk */
-    FAULTY_VFS_FULL,  /* writing fails as on a full disk, also half done */
-    FAULTY_VFS_KILL,  /* the process is killed, a write half done */
+    FAULTY_VFS_ERROR,        /* the call fails as by a broken disk */
+    FAULTY_VFS_FULL,         /* writing fails as on a full disk, also half done */
+    FAULTY_VFS_KILL,         /* the process is killed, a write half done */
+    FAULTY_VFS_KILL_AT_SYNC, /* the process is killed at the next sync, before it */
 };
 
 struct faulty_vfs {
@@ -20,6 +21,7 @@ struct faulty_vfs {
     bool for_ever; /* and all after it */
     int64_t calls; /* so far: writes, cuts and syncs */
     int64_t hits;
+    void (*on_writer)(void); /* called before a database is opened for writing; NULL: nobody */
 };
 
 /* What to do; may be changed at any time. */

@@ -6,6 +6,7 @@
  */
 #include "cmocka_prelude.h"
 
+#include "archive/container.h"
 #include "archive_sink_kit.h"
 #include "faulty_vfs.h"
 #include "sink/archive/archive_sink.h"
@@ -175,6 +176,119 @@ static void copy_killed_at_each_call_holds_each_row_once(void **state)
     }
 }
 
+/* Two processes beside the test, which come on when they are told and say when they have. */
+struct beside {
+    pid_t pid;
+    int tell; /* a byte into it lets it come on */
+    int said; /* a byte out of it says that it has */
+};
+
+static void come_on(struct beside *beside)
+{
+    char byte = 0;
+    assert_int_equal(write(beside->tell, "", 1), 1);
+    assert_int_equal(read(beside->said, &byte, 1), 1);
+}
+
+static bool wait_for_word(int fd)
+{
+    char byte = 0;
+    return read(fd, &byte, 1) == 1;
+}
+
+static struct beside start_beside(void (*run)(int told, int say))
+{
+    int down[2];
+    int up[2];
+    assert_int_equal(pipe(down), 0);
+    assert_int_equal(pipe(up), 0);
+    pid_t pid = fork();
+    assert_true(pid >= 0);
+    if (pid == 0) {
+        (void)close(down[1]); /* so that the end of the test is the end of its word */
+        (void)close(up[0]);
+        run(down[0], up[1]);
+        _exit(0);
+    }
+    (void)close(down[0]);
+    (void)close(up[1]);
+    return (struct beside){.pid = pid, .tell = down[1], .said = up[0]};
+}
+
+static void end_beside(struct beside *beside)
+{
+    (void)kill(beside->pid, SIGKILL);
+    assert_int_equal(waitpid(beside->pid, NULL, 0), beside->pid);
+    (void)close(beside->tell);
+    (void)close(beside->said);
+}
+
+static void write_and_die(int told, int say)
+{
+    struct tide_error ignored;
+    if (!wait_for_word(told)) {
+        return;
+    }
+    struct tide_sink *sink = open_new(PATH);
+    kit_write(ops, sink, kit_changes(kit_relation("t"), 9, 1));
+    kit_flush(ops, sink);
+    (void)!write(say, "", 1);
+    if (wait_for_word(told)) {
+        kit_write(ops, sink, kit_changes(kit_relation("t"), 10, 1));
+        faulty_vfs.fault = FAULTY_VFS_KILL_AT_SYNC;
+        (void)ops->flush(sink, false, &ignored);
+    }
+}
+
+static void read_and_stay(int told, int say)
+{
+    struct tide_archive *archive = NULL;
+    struct tide_error ignored;
+    if (wait_for_word(told) &&
+        tide_archive_open(PATH, TIDE_ARCHIVE_READ, &archive, &ignored) == TIDE_OK) {
+        (void)!write(say, "", 1);
+        (void)wait_for_word(told);
+    }
+}
+
+static struct beside reader;
+
+static void end_reader(void)
+{
+    faulty_vfs.on_writer = NULL;
+    end_beside(&reader);
+}
+
+/*
+ * The kill leaves a transaction in the log of which the log's index knows nothing, and a reader
+ * keeps that index. It leaves when the sink has looked and is about to write: then the log is read
+ * anew, with the transaction.
+ */
+static void open_after_a_kill_goes_on_behind_all_of_the_log(void **state)
+{
+    (void)state;
+    struct tide_sink_held held;
+    faulty_vfs = (struct faulty_vfs){0};
+    struct beside writer = start_beside(write_and_die);
+    reader = start_beside(read_and_stay);
+    come_on(&writer);
+    come_on(&reader);
+    assert_int_equal(write(writer.tell, "", 1), 1);
+    assert_false(wait_for_word(writer.said)); /* it is dead */
+    end_beside(&writer);
+    faulty_vfs.on_writer = end_reader;
+    struct tide_sink *sink = open_resumed(PATH);
+    assert_null(faulty_vfs.on_writer);
+    ops->held(sink, &held);
+    if (held.place.position.lo < 10) {
+        kit_write(ops, sink, kit_changes(kit_relation("t"), 10, 1));
+        kit_flush(ops, sink);
+    }
+    ops->close(sink);
+    assert_rows(PATH, "1 shop.t\nchange at 9.0 key 900 values 900,name 900,null\n"
+                      "change at 10.0 key 1000 values 1000,name 1000,null\n");
+}
+
 static int set_up(void **state)
 {
     (void)state;
@@ -198,6 +312,7 @@ int main(void)
         TEST(copy_with_each_call_failing_holds_each_row_once),
         TEST(copy_with_a_full_disk_at_each_call_holds_each_row_once),
         TEST(copy_killed_at_each_call_holds_each_row_once),
+        TEST(open_after_a_kill_goes_on_behind_all_of_the_log),
     };
     return cmocka_run_group_tests(tests, set_up, tear_down);
 }

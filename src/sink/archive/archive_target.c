@@ -5,6 +5,8 @@
 #include "archive/container.h"
 #include "base/clock.h"
 
+#include <inttypes.h>
+
 /* What an archive says of copies in it. */
 struct found {
     struct tide_arena arena;
@@ -57,19 +59,39 @@ static void look_at_source(const struct tide_archive_source *source,
     found->source = source->id;
 }
 
+/* Who is asked: a handle that changes nothing, or else the writer's own. */
+struct asked {
+    struct tide_archive *archive;
+    struct tide_archive_writer *writer;
+};
+
+static tide_status ask_held(struct asked asked, int64_t source, bool *ret_is_any,
+                            struct tide_buf *ret_bytes, struct tide_error *err)
+{
+    return asked.archive != NULL
+               ? tide_archive_held_read(asked.archive, source, TIDE_ARCHIVE_HELD_BY_SINK,
+                                        ret_is_any, ret_bytes, err)
+               : tide_archive_writer_held(asked.writer, source, TIDE_ARCHIVE_HELD_BY_SINK,
+                                          ret_is_any, ret_bytes, err);
+}
+
 /* Takes in the source's record, unless ours has been found already. */
-static tide_status read_held(struct tide_archive *archive, const char *path, int64_t source,
+static tide_status read_held(struct asked asked, const char *path, int64_t source,
                              const struct tide_sink_options *options, struct found *found,
                              struct tide_error *err)
 {
     TIDE_CLEANUP(tide_progress_done) struct tide_progress progress = {0};
+    TIDE_CLEANUP(tide_buf_done) struct tide_buf bytes = {0};
     struct tide_owner owner;
     struct tide_error ignored;
     bool is_any = false;
-    TIDE_TRY(tide_change_sink_held_read(archive, source, &found->arena, &is_any, &owner, &progress,
-                                        err));
+    TIDE_TRY(ask_held(asked, source, &is_any, &bytes, err));
     if (!is_any) {
         return TIDE_OK;
+    }
+    if (tide_change_sink_held_decode(tide_buf_str(&bytes), &found->arena, &owner, &progress, err) !=
+        TIDE_OK) {
+        return tide_fail_context(err, "%s: source %" PRId64, path, source);
     }
     bool is_ours = tide_owner_check(&owner, path, options, &ignored) == TIDE_OK;
     if (found->has_held && found->is_ours && !is_ours) {
@@ -83,9 +105,22 @@ static tide_status read_held(struct tide_archive *archive, const char *path, int
     return TIDE_OK;
 }
 
+static tide_status take_sources(struct asked asked, const char *path,
+                                const struct tide_sink_options *options, struct found *found,
+                                struct tide_error *err)
+{
+    found->has_rows = found->catalogue.series_count > 0;
+    for (size_t i = 0; i < found->catalogue.source_count; i++) {
+        const struct tide_archive_source *source = &found->catalogue.sources[i];
+        look_at_source(source, options, found);
+        TIDE_TRY(read_held(asked, path, source->id, options, found, err));
+    }
+    return TIDE_OK;
+}
+
 /* By a handle that changes nothing. */
-static tide_status look(const char *path, const struct tide_sink_options *options,
-                        struct found *found, struct tide_error *err)
+static tide_status look_beside(const char *path, const struct tide_sink_options *options,
+                               struct found *found, struct tide_error *err)
 {
     TIDE_CLEANUP(tide_archive_close_ptr) struct tide_archive *archive = NULL;
     TIDE_TRY(tide_archive_open(path, TIDE_ARCHIVE_READ, &archive, err));
@@ -93,13 +128,26 @@ static tide_status look(const char *path, const struct tide_sink_options *option
     TIDE_TRY(tide_archive_snapshot_begin(archive, err));
     snapshot = archive;
     TIDE_TRY(tide_archive_catalogue_read(archive, &found->arena, &found->catalogue, err));
-    found->has_rows = found->catalogue.series_count > 0;
-    for (size_t i = 0; i < found->catalogue.source_count; i++) {
-        const struct tide_archive_source *source = &found->catalogue.sources[i];
-        look_at_source(source, options, found);
-        TIDE_TRY(read_held(archive, path, source->id, options, found, err));
+    return take_sources((struct asked){.archive = archive}, path, options, found, err);
+}
+
+/*
+ * What is not ours is refused before anything is opened for writing. Once the writer is open, what
+ * counts is what it sees: after a kill it may bring in a last transaction out of the log that a
+ * reader did not see, whose index of the log had not come so far.
+ */
+static tide_status look(const struct tide_archive_target *target,
+                        const struct tide_sink_options *options, struct found *found,
+                        struct tide_error *err)
+{
+    const char *path = target->place.path;
+    found_done(found);
+    *found = (struct found){0};
+    if (target->writer == NULL) {
+        return look_beside(path, options, found, err);
     }
-    return TIDE_OK;
+    TIDE_TRY(tide_archive_writer_catalogue(target->writer, &found->arena, &found->catalogue, err));
+    return take_sources((struct asked){.writer = target->writer}, path, options, found, err);
 }
 
 static int64_t now_ns(void)
@@ -182,7 +230,7 @@ static tide_status find_begun(const struct tide_archive_target *target,
     if (there == TIDE_ARCHIVE_NOTHING || options->existing == TIDE_EXISTING_OVERWRITE) {
         return TIDE_OK;
     }
-    if (look(target->place.path, options, found, err) != TIDE_OK) {
+    if (look(target, options, found, err) != TIDE_OK) {
         return may_pass(err) ? err->status : tide_owner_add_ways(err, false);
     }
     return found->has_rows && options->existing == TIDE_EXISTING_REFUSE
@@ -199,21 +247,23 @@ static tide_status begin(struct tide_archive_target *target, enum tide_archive_t
         TIDE_TRY(tide_archive_place_make(&target->place, there, err));
     }
     TIDE_TRY(open_writer(target, err));
+    TIDE_TRY(find_begun(target, there, options, found, err));
     TIDE_TRY(found->has_source ? go_on_with(target, found->source, err)
                                : add_source(target, options, err));
     return take_over(target, options, err);
 }
 
-static tide_status find_held(const struct tide_archive_target *target,
-                             enum tide_archive_thing there, const struct tide_sink_options *options,
-                             struct found *found, struct tide_error *err)
+static tide_status find_held_here(const struct tide_archive_target *target,
+                                  enum tide_archive_thing there,
+                                  const struct tide_sink_options *options, struct found *found,
+                                  struct tide_error *err)
 {
     const char *path = target->place.path;
     if (there == TIDE_ARCHIVE_NOTHING) {
         return tide_fail(err, TIDE_STALE,
                          "this pipeline goes on from a checkpoint, but %s is not there", path);
     }
-    TIDE_TRY(look(path, options, found, err));
+    TIDE_TRY(look(target, options, found, err));
     if (!found->has_held) {
         return tide_fail(err, TIDE_STALE,
                          "this pipeline goes on from a checkpoint, but %s has no record of what "
@@ -223,15 +273,22 @@ static tide_status find_held(const struct tide_archive_target *target,
     return tide_owner_check(&found->owner, path, options, err);
 }
 
+static tide_status find_held(const struct tide_archive_target *target,
+                             enum tide_archive_thing there, const struct tide_sink_options *options,
+                             struct found *found, struct tide_error *err)
+{
+    tide_status status = find_held_here(target, there, options, found, err);
+    return status == TIDE_OK || may_pass(err) ? status : tide_owner_add_ways(err, true);
+}
+
 /* The pipeline goes on from a checkpoint: what it holds here must be here. */
 static tide_status go_on(struct tide_archive_target *target, enum tide_archive_thing there,
                          const struct tide_sink_options *options, struct found *found,
                          struct tide_error *err)
 {
-    if (find_held(target, there, options, found, err) != TIDE_OK) {
-        return may_pass(err) ? err->status : tide_owner_add_ways(err, true);
-    }
+    TIDE_TRY(find_held(target, there, options, found, err));
     TIDE_TRY(open_writer(target, err));
+    TIDE_TRY(find_held(target, there, options, found, err));
     TIDE_TRY(go_on_with(target, found->held_source, err));
     target->owner = tide_owner_copy(&found->owner, &target->arena);
     tide_progress_copy(&target->held, &found->progress);
