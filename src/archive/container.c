@@ -23,7 +23,18 @@
 #define CHECKPOINT_BYTES (4 * TIDE_MIB)
 #define SHRINK_PAGES     4096 /* in a transaction */
 
-static tide_status require_file(const char *path, struct tide_error *err)
+tide_status tide_archive_require_one_name(const char *path, uint64_t names, struct tide_error *err)
+{
+    return names <= 1
+               ? TIDE_OK
+               : tide_fail(err, TIDE_INVALID,
+                           "%s has %" PRIu64 " names (hard links), and an archive is written by "
+                           "one only: stop what writes it and remove the others (`find DIRECTORY "
+                           "-samefile %s` lists them), or make a copy with `tidemark archive copy`",
+                           path, names, path);
+}
+
+static tide_status require_file(const char *path, bool is_writing, struct tide_error *err)
 {
     struct stat st;
     if (stat(path, &st) != 0) {
@@ -33,7 +44,7 @@ static tide_status require_file(const char *path, struct tide_error *err)
     if (!S_ISREG(st.st_mode)) {
         return tide_fail(err, TIDE_INVALID, "%s is not a file; give the path of an archive", path);
     }
-    return TIDE_OK;
+    return is_writing ? tide_archive_require_one_name(path, st.st_nlink, err) : TIDE_OK;
 }
 
 static uint32_t u32be(const unsigned char *bytes)
@@ -91,7 +102,7 @@ static void append_name(struct tide_buf *name, const char *path, enum medium med
 static tide_status connect(const char *path, enum medium medium, bool is_writing,
                            struct tide_archive **ret_archive, struct tide_error *err)
 {
-    TIDE_TRY(require_file(path, err));
+    TIDE_TRY(require_file(path, is_writing, err));
     TIDE_CLEANUP(tide_buf_done) struct tide_buf name = {0};
     append_name(&name, path, medium);
     TIDE_CLEANUP(tide_archive_close_ptr)

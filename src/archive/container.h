@@ -44,10 +44,16 @@ tide_status tide_archive_sniff(const char *path, struct tide_archive_stamp *ret_
  */
 tide_status tide_archive_create(const char *path, struct tide_error *err);
 
+/** TIDE_INVALID where a file that is to be written has more than one name (hard links): SQLite's
+ * log and the locks lie beside the one it is opened by, and whoever opens another one knows nothing
+ * of them. */
+tide_status tide_archive_require_one_name(const char *path, uint64_t names, struct tide_error *err);
+
 /**
  * Opens an archive. A file that is none is not touched.
- * Errors: TIDE_INVALID no such file, or no archive; TIDE_UNSUPPORTED of another version;
- * TIDE_TIMEOUT (retriable) in use; TIDE_CORRUPT damaged; TIDE_IO.
+ * Errors: TIDE_INVALID no such file, no archive, or not to be written by this name alone;
+ * TIDE_UNSUPPORTED of another version; TIDE_TIMEOUT (retriable) in use; TIDE_CORRUPT damaged;
+ * TIDE_IO.
  */
 tide_status tide_archive_open(const char *path, enum tide_archive_access access,
                               struct tide_archive **ret_archive, struct tide_error *err);

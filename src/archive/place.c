@@ -130,6 +130,7 @@ tide_status tide_archive_place_look(const struct tide_archive_place *place,
         return tide_fail(err, TIDE_INVALID, "%s is not a regular file; give the path of an archive",
                          place->path);
     }
+    TIDE_TRY(tide_archive_require_one_name(place->path, st.st_nlink, err));
     *ret_thing = st.st_size == 0 ? TIDE_ARCHIVE_NOTHING : TIDE_ARCHIVE_FILE;
     return TIDE_OK;
 }

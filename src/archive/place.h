@@ -38,7 +38,7 @@ void tide_archive_place_done(struct tide_archive_place *place);
 /** Errors: TIDE_INVALID another process writes there, or there is no such directory; TIDE_IO. */
 tide_status tide_archive_place_lock(struct tide_archive_place *place, struct tide_error *err);
 
-/** Looks. TIDE_INVALID it is no file; TIDE_IO. */
+/** Looks. TIDE_INVALID it is no file, or has other names (hard links); TIDE_IO. */
 tide_status tide_archive_place_look(const struct tide_archive_place *place,
                                     enum tide_archive_thing *ret_thing, struct tide_error *err);
 

@@ -252,6 +252,35 @@ static void open_twice_is_refused_until_closed(void **state)
     assert_true(S_ISLNK(st.st_mode));
 }
 
+/* Two writers by two names would not see each other's log. */
+static void open_of_a_file_with_two_names_is_refused(void **state)
+{
+    (void)state;
+    struct tide_archive *archive = NULL;
+    struct tide_error err = {0};
+    struct tide_sink *sink = open_new(PATH);
+    struct tide_sink_options options = kit_options("second.tide");
+    assert_int_equal(link(PATH, "second.tide"), 0);
+    for (int existing = TIDE_EXISTING_REFUSE; existing <= TIDE_EXISTING_OVERWRITE; existing++) {
+        struct tide_sink *second = NULL;
+        options.existing = (enum tide_sink_existing)existing;
+        assert_int_equal(ops->open(&options, &second, &err), TIDE_INVALID);
+        assert_non_null(strstr(err.message, "second.tide has 2 names (hard links)"));
+        assert_false(kit_exists("second.tide-wal"));
+    }
+    kit_write(ops, sink, kit_changes(kit_relation("t"), 9, 1));
+    kit_flush(ops, sink);
+    ops->close(sink);
+    for (int access = TIDE_ARCHIVE_EDIT; access <= TIDE_ARCHIVE_EDIT_BESIDE; access++) {
+        assert_int_equal(tide_archive_open(PATH, (enum tide_archive_access)access, &archive, &err),
+                         TIDE_INVALID);
+        assert_non_null(strstr(err.message, "make a copy with `tidemark archive copy`"));
+    }
+    assert_rows(PATH, "1 shop.t\n" ONE); /* reading does no harm */
+    kit_remove("second.tide");
+    ops->close(open_resumed(PATH));
+}
+
 static void open_with_a_lock_file_of_a_kill(void **state)
 {
     (void)state;
@@ -274,6 +303,7 @@ int main(void)
         TEST(open_over_a_file_that_is_no_archive),
         TEST(overwrite_leaves_no_log_behind),
         TEST(open_twice_is_refused_until_closed),
+        TEST(open_of_a_file_with_two_names_is_refused),
         TEST(open_with_a_lock_file_of_a_kill),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
