@@ -185,12 +185,23 @@ static tide_status fail_no_archive(const char *path, const char *why, struct tid
                      path, why);
 }
 
+static bool has_beside(const char *path, const char *suffix)
+{
+    TIDE_CLEANUP(tide_buf_done) struct tide_buf name = {0};
+    tide_buf_printf(&name, "%s%s", path, suffix);
+    struct stat st;
+    return stat(tide_buf_cstr(&name), &st) == 0 && st.st_size > 0;
+}
+
 static bool has_wal(const char *path)
 {
-    TIDE_CLEANUP(tide_buf_done) struct tide_buf wal = {0};
-    tide_buf_printf(&wal, "%s-wal", path);
-    struct stat st;
-    return stat(tide_buf_cstr(&wal), &st) == 0 && st.st_size > 0;
+    return has_beside(path, "-wal");
+}
+
+/* What a kill leaves of an archive that is being filled: see tide_archive_set_filling. */
+static bool has_journal(const char *path)
+{
+    return has_beside(path, "-journal");
 }
 
 static tide_status fail_version(const char *path, int64_t version, struct tide_error *err)
@@ -346,19 +357,35 @@ static bool may_write_folder(const char *path)
     return faccessat(AT_FDCWD, tide_buf_cstr(&folder), W_OK, AT_EACCESS) == 0;
 }
 
+/* Takes back what was half written when a writer was killed, as SQLite does at the first read of
+ * a connection that may write. Of a writer that lives nothing is taken. */
+static tide_status take_back(const char *path, struct tide_error *err)
+{
+    TIDE_CLEANUP(tide_archive_close_ptr) struct tide_archive *archive = NULL;
+    TIDE_TRY(connect(path, MEDIUM_USUAL, true, &archive, err));
+    archive->access = TIDE_ARCHIVE_WRITE;
+    TIDE_TRY(judge_header(archive, err));
+    harden(archive);
+    return gate(archive, err);
+}
+
 tide_status tide_archive_open(const char *path, enum tide_archive_access access,
                               struct tide_archive **ret_archive, struct tide_error *err)
 {
+    struct tide_error other;
     tide_status status = open_on(path, MEDIUM_USUAL, access, ret_archive, err);
+    if (status == TIDE_INVALID && access == TIDE_ARCHIVE_READ && has_journal(path) &&
+        take_back(path, &other) == TIDE_OK) {
+        status = open_on(path, MEDIUM_USUAL, access, ret_archive, err);
+    }
     bool is_out_of_reach = status == TIDE_IO || status == TIDE_INVALID;
     /* With a log beside it the file is not all there is, and would be read short. */
     if (!is_out_of_reach || access != TIDE_ARCHIVE_READ || may_write_folder(path) ||
-        has_wal(path)) {
+        has_wal(path) || has_journal(path)) {
         return status;
     }
-    struct tide_error ignored;
-    return open_on(path, MEDIUM_READ_ONLY, access, ret_archive, &ignored) == TIDE_OK ? TIDE_OK
-                                                                                     : status;
+    return open_on(path, MEDIUM_READ_ONLY, access, ret_archive, &other) == TIDE_OK ? TIDE_OK
+                                                                                   : status;
 }
 
 tide_status tide_archive_snapshot_begin(struct tide_archive *archive, struct tide_error *err)

@@ -438,6 +438,35 @@ static void reader_that_is_the_last_leaves_nothing_beside_the_file(void **state)
     assert_false(has_beside("-wal") || has_beside("-shm"));
 }
 
+/* As a kill leaves an archive that is being filled: half written, with what undoes it. */
+static void open_takes_back_what_was_half_written(void **state)
+{
+    (void)state;
+    static const char half[] =
+        "PRAGMA journal_mode = DELETE; PRAGMA cache_size = 2; BEGIN;"
+        "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 50) "
+        "INSERT INTO wal SELECT 1, 'a', 100 + i, 0, zeroblob(9000) FROM n";
+    char command[3 * KIT_PATH_MAX];
+    sqlite3 *db = NULL;
+    struct tide_archive *archive = NULL;
+    kit_ok(&kit, kit_write(&kit, "a", 1, 5));
+    tide_archive_writer_close(kit.writer);
+    kit.writer = NULL;
+    assert_int_equal(sqlite3_open(kit.path, &db), SQLITE_OK);
+    assert_int_equal(sqlite3_exec(db, half, NULL, NULL, NULL), SQLITE_OK);
+    (void)snprintf(command, sizeof(command),
+                   "cp '%s' '%s/b.tide' && cp '%s-journal' "
+                   "'%s/b.tide-journal'",
+                   kit.path, kit.root, kit.path, kit.root);
+    assert_int_equal(system(command), 0);
+    assert_int_equal(sqlite3_close(db), SQLITE_OK);
+    kit_ok(&kit, tide_archive_open(in_root("b.tide"), TIDE_ARCHIVE_READ, &archive, &kit.err));
+    tide_archive_close(archive);
+    (void)snprintf(kit.path, sizeof(kit.path), "%s", in_root("b.tide"));
+    assert_string_equal(kit_times(&kit, "a"), "1-5");
+    assert_int_equal(kit_verify(&kit), 0);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -472,6 +501,8 @@ int main(void)
                                         kit_teardown_test),
         cmocka_unit_test_setup_teardown(the_file_alone_is_at_most_a_checkpoint_behind,
                                         kit_setup_test, kit_teardown_test),
+        cmocka_unit_test_setup_teardown(open_takes_back_what_was_half_written, kit_setup_test,
+                                        kit_teardown_test),
         cmocka_unit_test_setup_teardown(close_of_the_last_leaves_one_file, kit_setup_test,
                                         kit_teardown_test),
         cmocka_unit_test_setup_teardown(reader_that_is_the_last_leaves_nothing_beside_the_file,
