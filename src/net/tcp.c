@@ -135,7 +135,8 @@ static tide_status wait_connected(int fd, int64_t deadline_us, int stop_fd, stru
 void tide_tcp_settle(int fd, int64_t patience_us)
 {
     int yes = 1;
-    unsigned patience_ms = (unsigned)(patience_us / 1000);
+    /* our own deadlines come first, and say what has happened */
+    unsigned patience_ms = (unsigned)(patience_us / 500);
     (void)setsockopt(fd, IPPROTO_TCP, TCP_USER_TIMEOUT, &patience_ms, sizeof(patience_ms));
     (void)setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &yes, sizeof(yes));
     (void)setsockopt(fd, SOL_SOCKET, SO_KEEPALIVE, &yes, sizeof(yes));
