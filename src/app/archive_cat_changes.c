@@ -51,7 +51,7 @@ static bool is_wanted(const struct tide_archive_cat *cat, const struct tide_chan
         return false;
     }
     struct tide_archive_moment end = cat->to;
-    end.utc_us += end.utc_us < INT64_MAX;
+    end.utc_us = end.end_us + (end.end_us < INT64_MAX);
     end.position.lo += end.position.lo < UINT64_MAX;
     return !end.is_given || is_before(&end, seen);
 }

@@ -13,6 +13,20 @@ static bool parse_position(tide_str text, struct tide_archive_moment *moment)
     return moment->is_lsn;
 }
 
+/* Times are shown cut to three digits, and what is shown can be given back. */
+static bool is_in_milliseconds(tide_str text)
+{
+    const char *point = memchr(text.ptr, '.', text.len);
+    size_t digits = 0;
+    for (const char *at = point; at != NULL && ++at < text.ptr + text.len;) {
+        if (*at < '0' || *at > '9') {
+            break;
+        }
+        digits++;
+    }
+    return digits > 0 && digits <= 3;
+}
+
 bool tide_archive_moment_parse(const char *text, int64_t now_us,
                                struct tide_archive_moment *ret_moment)
 {
@@ -35,6 +49,7 @@ bool tide_archive_moment_parse(const char *text, int64_t now_us,
     if (!tide_time_argument_parse(all, now_us, &moment.utc_us)) {
         return false;
     }
+    moment.end_us = moment.utc_us + (is_in_milliseconds(all) ? 999 : 0);
     *ret_moment = moment;
     return true;
 }

@@ -20,6 +20,7 @@ struct tide_archive_moment {
     uint32_t incarnation;
     struct tide_position position;
     int64_t utc_us;
+    int64_t end_us; /* the last microsecond of it: a time to the millisecond is all of that */
 };
 
 /** False when the text is none. */

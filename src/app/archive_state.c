@@ -19,7 +19,7 @@ static struct tide_change_moment moment_of(const struct tide_archive_moment *as_
     uint32_t incarnation = as_of->has_incarnation ? as_of->incarnation : summary->incarnation;
     struct tide_change_moment moment = {
         .is_position = as_of->is_position,
-        .utc_us = as_of->is_given ? as_of->utc_us : INT64_MAX,
+        .utc_us = as_of->is_given ? as_of->end_us : INT64_MAX,
         .place = {.incarnation = incarnation,
                   .place = {as_of->position, TIDE_INDEX_AFTER_ALL, true}},
     };
@@ -131,7 +131,6 @@ tide_status tide_archive_state_fold(struct tide_archive *archive,
         TIDE_TRY(tide_archive_moment_check(as_of, tide_str_from(summary.position_kind->name), err));
     }
     const struct tide_change_moment moment = moment_of(as_of, &summary);
-    ret_state->position_kind = summary.position_kind;
     tide_status status = check_position(archive, series->source, &summary, &moment, err);
     status = status == TIDE_OK ? tide_change_series_fold(archive, series, ret_state->history,
                                                          &moment, &ret_state->fold, err)
@@ -159,12 +158,33 @@ static void warn_gaps(const struct tide_archive_state *state,
                       const struct tide_change_doubts *doubts)
 {
     TIDE_CLEANUP(tide_buf_done) struct tide_buf text = {0};
-    tide_change_position_append(&text, state->position_kind, doubts->first_gap.place.position);
+    tide_change_history_name_place(state->history, doubts->first_gap, &text);
     tide_log(TIDE_LOG_WARN,
              "%.*s: changes are missing in the archive at %" PRIu64
              " places before that moment, first before the change at %s: rows may be others, or "
              "missing",
              TIDE_STR_ARG(series->name), doubts->gaps, tide_buf_cstr(&text));
+}
+
+/* Up to where it is known, by position where there is one. */
+static void warn_beyond(const struct tide_archive_state *state,
+                        const struct tide_archive_series_info *series,
+                        const struct tide_change_doubts *doubts)
+{
+    TIDE_CLEANUP(tide_buf_done) struct tide_buf text = {0};
+    char time[TIDE_RFC3339_MS_LEN + 1];
+    tide_rfc3339_ms(doubts->reach_us, time);
+    if (doubts->reach.place.known) {
+        tide_buf_append_str(&text, TIDE_STR(", position "));
+        tide_change_history_name_place(state->history, doubts->reach, &text);
+    }
+    tide_log(
+        TIDE_LOG_WARN,
+        "%.*s: that moment is in a gap of the archive: what was committed behind %s%s, until "
+        "a copy began anew or changes came again, may be missing in it, so rows may be others, "
+        "or missing. States up to there are certain, and those from the end of the next "
+        "complete copy on",
+        TIDE_STR_ARG(series->name), time, tide_buf_cstr(&text));
 }
 
 /* Which they are: keys of the first ones, as far as a line has room. */
@@ -195,6 +215,9 @@ bool tide_archive_state_warn(struct tide_archive_state *state,
     if (doubts.gaps > 0) {
         warn_gaps(state, series, &doubts);
     }
+    if (doubts.is_beyond) {
+        warn_beyond(state, series, &doubts);
+    }
     if (doubts.has_keyless_stub) {
         tide_log(TIDE_LOG_WARN,
                  "%.*s: a row that was too long has no key in the archive: it is missing, and rows "
@@ -210,5 +233,5 @@ bool tide_archive_state_warn(struct tide_archive_state *state,
                  "keys alone: %s",
                  TIDE_STR_ARG(series->name), stale, tide_buf_cstr(&keys));
     }
-    return doubts.gaps == 0 && !doubts.has_keyless_stub && stale == 0;
+    return doubts.gaps == 0 && !doubts.is_beyond && !doubts.has_keyless_stub && stale == 0;
 }

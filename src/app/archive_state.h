@@ -6,8 +6,7 @@
 
 struct tide_archive_state {
     struct tide_change_history *history;
-    struct tide_change_fold *fold;                  /* its rows come next */
-    const struct tide_position_kind *position_kind; /* NULL: not known */
+    struct tide_change_fold *fold; /* its rows come next */
     /* Its columns; of an empty table those that it has by now. NULL: nothing tells them. */
     const struct tide_change_schema *schema;
     struct tide_arena arena;

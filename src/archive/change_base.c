@@ -251,7 +251,7 @@ static const char *count_rows(struct folding *folding)
     struct tide_change_doubts doubts = tide_change_fold_doubts(folding->fold);
     const struct tide_change_schema *schema = tide_change_fold_schema(folding->fold);
     struct tide_change_state state;
-    if (doubts.gaps > 0) {
+    if (doubts.gaps > 0 || doubts.is_beyond) {
         return "changes are missing before it";
     }
     if (doubts.has_keyless_stub) {

@@ -1,6 +1,7 @@
 #include "archive/change_fold.h"
 
 #include "archive/change_order.h"
+#include "archive/change_reach.h"
 #include "archive/change_state.h"
 #include "base/alloc.h"
 #include "base/attr.h"
@@ -19,9 +20,8 @@ struct tide_change_fold {
     bool has_version;
     struct tide_change_rows rows;
     struct tide_change_place truncated;
-    struct tide_change_place newest; /* change that came */
     bool has_ended;
-    struct tide_change_doubts doubts;
+    struct tide_change_reach reach;
     struct tide_arena row_arena;   /* of a key that is put together */
     struct tide_arena bytes_arena; /* of a row that is decoded */
     struct tide_buf key;
@@ -45,8 +45,9 @@ tide_status tide_change_fold_new(const struct tide_change_history *history,
     fold->moment.place.place.known = true;
     fold->moment.place.place.index = TIDE_INDEX_AFTER_ALL;
     fold->base = base;
-    fold->newest = base->changes_from;
-    fold->doubts.has_keyless_stub = base->has_keyless_stub;
+    fold->reach.moment = fold->moment;
+    fold->reach.base = base;
+    fold->reach.doubts.has_keyless_stub = base->has_keyless_stub;
     *ret_fold = fold;
     return TIDE_OK;
 }
@@ -329,28 +330,9 @@ static bool is_by_moment(const struct tide_change_fold *fold, const struct tide_
                : row->commit_us <= fold->moment.utc_us;
 }
 
-/* Whether the change that was before this one came, too. */
-static void follow(struct tide_change_fold *fold, const struct tide_change_row *row, bool counts)
-{
-    struct tide_change_place prev = {row->incarnation, row->prev};
-    bool is_of_log = fold->newest.incarnation == row->incarnation;
-    if (counts && is_of_log && tide_change_place_compare(prev, fold->newest) > 0) {
-        fold->doubts.first_gap = fold->doubts.gaps == 0 ? place_of(row) : fold->doubts.first_gap;
-        fold->doubts.gaps++;
-    }
-    if (tide_change_place_compare(place_of(row), fold->newest) > 0) {
-        fold->newest = place_of(row);
-    }
-}
-
 static tide_status take_change(struct tide_change_fold *fold, const struct tide_change_row *row,
                                struct tide_error *err)
 {
-    bool counts = is_by_moment(fold, row);
-    follow(fold, row, counts);
-    if (!counts) {
-        return TIDE_OK;
-    }
     TIDE_TRY(take_version(fold, err));
     if (row->op == TIDE_OP_TRUNCATE) {
         if (tide_change_place_compare(place_of(row), fold->truncated) > 0) {
@@ -408,8 +390,11 @@ static void take_end(struct tide_change_fold *fold)
 tide_status tide_change_fold_add(struct tide_change_fold *fold, const struct tide_change_row *row,
                                  struct tide_error *err)
 {
-    if (row->kind == TIDE_ROW_CHANGE) {
-        return take_change(fold, row, err);
+    bool is_change = row->kind == TIDE_ROW_CHANGE;
+    bool counts = is_change && is_by_moment(fold, row);
+    tide_change_reach_take(&fold->reach, row, counts);
+    if (is_change) {
+        return counts ? take_change(fold, row, err) : TIDE_OK;
     }
     if (strcmp(row->snapshot_id, fold->base->id) != 0) {
         return TIDE_OK;
@@ -482,5 +467,5 @@ const struct tide_change_schema *tide_change_fold_schema(const struct tide_chang
 
 struct tide_change_doubts tide_change_fold_doubts(const struct tide_change_fold *fold)
 {
-    return fold->doubts;
+    return tide_change_reach_doubts(&fold->reach);
 }

@@ -76,7 +76,13 @@ const struct tide_change_schema *tide_change_fold_schema(const struct tide_chang
 struct tide_change_doubts {
     uint64_t gaps; /* places where changes are missing: a `prev` that never came */
     struct tide_change_place first_gap; /* with gaps: the change whose `prev` was the first such */
-    bool has_keyless_stub;              /* a row that was too long is not known by its key */
+    /* Behind what the series has up to the moment changes are missing, or may be: those until a
+     * copy that does not lead on from it, or until a change. By the moment some of them may have
+     * come. */
+    bool is_beyond;
+    struct tide_change_place reach; /* with is_beyond: what the series has up to there, */
+    int64_t reach_us;               /* and the time of that */
+    bool has_keyless_stub;          /* a row that was too long is not known by its key */
 };
 
 /** Of all rows so far. */

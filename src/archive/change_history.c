@@ -28,8 +28,9 @@ struct tide_change_history {
     struct entry *entries; /* one a snapshot */
     size_t count;
     size_t cap;
-    size_t newest;    /* that a row was of */
-    size_t *unplaced; /* numbers of those that wait for a change, which gives them a place */
+    size_t newest;        /* that a row was of */
+    uint32_t incarnation; /* the newest */
+    size_t *unplaced;     /* numbers of those that wait for a change, which gives them a place */
     size_t unplaced_count;
     struct tide_map by_id; /* their numbers */
 };
@@ -288,6 +289,9 @@ static void take_change(struct tide_change_history *history, const struct tide_c
 void tide_change_history_add(struct tide_change_history *history, int64_t ts,
                              const struct tide_change_row *row)
 {
+    if (row->incarnation > history->incarnation) {
+        history->incarnation = row->incarnation;
+    }
     if (row->kind == TIDE_ROW_CHANGE) {
         take_change(history, row);
         return;
@@ -322,6 +326,19 @@ tide_change_history_snapshots(const struct tide_change_history *history, size_t 
 {
     *ret_count = history->count;
     return history->snapshots;
+}
+
+void tide_change_history_name_place(const struct tide_change_history *history,
+                                    struct tide_change_place place, struct tide_buf *buf)
+{
+    if (place.incarnation != history->incarnation) {
+        tide_buf_printf(buf, "%" PRIu32 ":", place.incarnation);
+    }
+    if (history->kind == &tide_position_lsn) {
+        tide_lsn_append(buf, place.place.position.lo); /* not in quotes, as JSON */
+    } else {
+        tide_change_position_append(buf, history->kind, place.place.position);
+    }
 }
 
 bool tide_change_snapshot_voids(const struct tide_change_snapshot *snapshot,
@@ -397,7 +414,7 @@ static tide_status fail_base(const struct tide_change_history *history,
     struct tide_change_place from = has_place(first) ? first->newest_row : first->first_change;
     if (!moment->is_position || (!has_place(first) && !from.place.known)) {
         char text[TIDE_RFC3339_MS_LEN + 1];
-        tide_rfc3339_ms(first->completed_us + 999, text); /* cut, it would be too early */
+        tide_rfc3339_ms(first->completed_us, text); /* given back, all of the millisecond */
         return tide_fail(err, TIDE_INVALID,
                          "the first complete copy of the table ended later: its state can be "
                          "rebuilt as of %s and after",
@@ -407,7 +424,7 @@ static tide_status fail_base(const struct tide_change_history *history,
         from = first->changes_to;
     }
     struct tide_buf text TIDE_CLEANUP(tide_buf_done) = {0};
-    tide_change_position_append(&text, history->kind, from.place.position);
+    tide_change_history_name_place(history, from, &text);
     return tide_fail(err, TIDE_INVALID,
                      "the first complete copy of the table ended later: its state can be rebuilt "
                      "as of position %.*s and after",

@@ -83,6 +83,11 @@ struct tide_change_lack {
 struct tide_change_lack tide_change_history_lack(const struct tide_change_history *history,
                                                  size_t number, uint64_t next_seq);
 
+/** Appends a place as users name it: with its incarnation, unless that is the newest of all rows.
+ */
+void tide_change_history_name_place(const struct tide_change_history *history,
+                                    struct tide_change_place place, struct tide_buf *buf);
+
 /** Whether a row of a snapshot is void: a later attempt began at or before its seq. */
 bool tide_change_snapshot_voids(const struct tide_change_snapshot *snapshot,
                                 const struct tide_change_row *row);

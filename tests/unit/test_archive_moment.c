@@ -82,6 +82,29 @@ static void moment_is_a_time_an_age_or_a_position(void **state)
     }
 }
 
+static void time_to_the_millisecond_is_all_of_it(void **state)
+{
+    (void)state;
+
+    static const struct {
+        const char *text;
+        int64_t more_us;
+    } cases[] = {{"2026-11-29T20:07:23.792Z", 999},
+                 {"2026-11-29T21:07:23.792+01:00", 999},
+                 {"2026-11-29 20:07:23.7", 999},
+                 {"2026-11-29 20:07:23.7920", 0},
+                 {"2026-11-29T20:07:23.792000Z", 0},
+                 {"2026-11-29T20:07:23Z", 0},
+                 {"2026-11-29", 0},
+                 {"90s", 0}};
+
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        struct tide_archive_moment moment;
+        assert_true(tide_archive_moment_parse(cases[i].text, NOW, &moment));
+        assert_int_equal(moment.end_us - moment.utc_us, cases[i].more_us);
+    }
+}
+
 static void position_must_be_of_the_kind_of_the_source(void **state)
 {
     (void)state;
@@ -101,6 +124,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(age_is_a_whole_number_and_a_unit),
         cmocka_unit_test(moment_is_a_time_an_age_or_a_position),
+        cmocka_unit_test(time_to_the_millisecond_is_all_of_it),
         cmocka_unit_test(position_must_be_of_the_kind_of_the_source),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
