@@ -24,7 +24,8 @@ tide_status tide_tcp_connect(const struct tide_address *address, int64_t patienc
                              int *ret_fd, struct tide_error *err);
 
 /** Sets up a connected socket: what is written goes at once, and when nothing of it was taken for
- * `patience_us` by a machine that is gone, the connection ends. Fine for sockets of other kinds. */
+ * twice `patience_us`, as by a machine that is gone, the connection ends. Fine for sockets of other
+ * kinds. */
 void tide_tcp_settle(int fd, int64_t patience_us);
 
 /** The number of the port that a socket listens on. */
