@@ -5,9 +5,8 @@
 #define WAYS_ON_RESUMED                                                                            \
     "give the sink another name in the configuration, which copies it anew, or bring it back as "  \
     "it was with its record (of tidemark copy: another --state, and --append or --overwrite)"
-#define WAYS_ON_NEW                                                                                \
-    "append to it (--append, or existing: append), replace it (--overwrite, or existing: "         \
-    "overwrite) or choose another place"
+#define WAYS_ON_OTHER "replace it (--overwrite, or existing: overwrite) or choose another place"
+#define WAYS_ON_NEW   "append to it (--append, or existing: append), " WAYS_ON_OTHER
 
 struct tide_owner tide_owner_of(const struct tide_sink_options *options)
 {
@@ -61,13 +60,22 @@ tide_status tide_owner_refuse(const struct tide_owner *owner, const char *shown,
     return tide_fail(err, TIDE_INVALID, "%s holds an earlier copy of this pipeline", shown);
 }
 
-tide_status tide_owner_add_ways(struct tide_error *err, bool is_resumed)
+static tide_status add(struct tide_error *err, const char *ways)
 {
     struct tide_error plain = *err;
-    tide_status status = tide_fail(err, plain.status, "%.300s; %s", plain.message,
-                                   is_resumed ? WAYS_ON_RESUMED : WAYS_ON_NEW);
+    tide_status status = tide_fail(err, plain.status, "%.300s; %s", plain.message, ways);
     err->retriable = plain.retriable;
     return status;
+}
+
+tide_status tide_owner_add_ways(struct tide_error *err, bool is_resumed)
+{
+    return add(err, is_resumed ? WAYS_ON_RESUMED : WAYS_ON_NEW);
+}
+
+tide_status tide_owner_add_ways_but_append(struct tide_error *err)
+{
+    return add(err, WAYS_ON_OTHER);
 }
 
 /* The bytes. */

@@ -39,6 +39,9 @@ tide_status tide_owner_refuse(const struct tide_owner *owner, const char *shown,
 /** Puts the ways on behind the error's message: of a copy that goes on, or of one that begins. */
 tide_status tide_owner_add_ways(struct tide_error *err, bool is_resumed);
 
+/** The same of a copy that begins, where what is there cannot be appended to. */
+tide_status tide_owner_add_ways_but_append(struct tide_error *err);
+
 /** Appends both as they are kept. */
 void tide_owner_encode(const struct tide_owner *owner, const struct tide_progress *progress,
                        struct tide_buf *buf);

@@ -158,6 +158,24 @@ static void open_append_goes_on_behind(void **state)
     free(frames.bytes);
 }
 
+/* Its owner would write over what was appended, or find it damaged. */
+static void open_append_leaves_a_database_alone(void **state)
+{
+    (void)state;
+    struct tide_sink_options options = kit_options("out.ndjson");
+    options.existing = TIDE_EXISTING_APPEND;
+    kit_put("out.ndjson", "SQLite format 3\0 and pages", 27);
+    expect_refused(&options, TIDE_INVALID,
+                   "out.ndjson is an SQLite database, which frames behind it would damage (an "
+                   "archive is written as archive:FILE); replace it (--overwrite, or existing: "
+                   "overwrite) or choose another place");
+    struct content content = content_of("out.ndjson");
+    assert_int_equal(content.len, 27);
+    free(content.bytes);
+    options.existing = TIDE_EXISTING_OVERWRITE;
+    copy_one(&options, 9);
+}
+
 /* The line end is still owed when the run that began behind an open line was killed at once. */
 static void open_resumed_behind_an_open_line_ends_it(void **state)
 {
@@ -507,6 +525,7 @@ int main(void)
         TEST(open_new_over_copies_is_refused_by_whose_they_are),
         TEST(open_new_on_an_empty_or_unacknowledged_file_begins),
         TEST(open_append_goes_on_behind),
+        TEST(open_append_leaves_a_database_alone),
         TEST(open_resumed_behind_an_open_line_ends_it),
         TEST(open_append_forgets_what_was_held),
         TEST(open_overwrite_replaces_and_keeps_the_mode),

@@ -1,6 +1,7 @@
 #include "sink/file/file_set.h"
 
 #include "base/alloc.h"
+#include "port/owner.h"
 #include "sink/file/file_name.h"
 
 #include <errno.h>
@@ -129,6 +130,9 @@ static tide_status settle_existing(const struct tide_file_set *set, struct tide_
 {
     switch (set->existing) {
     case TIDE_EXISTING_APPEND:
+        if (tide_frames_file_check_kind(file, err) != TIDE_OK) {
+            return err->status == TIDE_INVALID ? tide_owner_add_ways_but_append(err) : err->status;
+        }
         tide_frames_file_end_line(file);
         return TIDE_OK;
     case TIDE_EXISTING_OVERWRITE:

@@ -16,6 +16,8 @@
 #define XXH_INLINE_ALL
 #include <xxhash.h>
 
+#define SQLITE_HEADER "SQLite format 3" /* with its NUL */
+
 struct tide_frames_file *tide_frames_file_new(const struct tide_frames_dir *dir, tide_str name,
                                               tide_str store)
 {
@@ -127,6 +129,20 @@ tide_status tide_frames_file_create(struct tide_frames_file *file, uint64_t *ret
     file->inode = st.st_ino;
     *ret_size = (uint64_t)st.st_size;
     return TIDE_OK;
+}
+
+tide_status tide_frames_file_check_kind(const struct tide_frames_file *file, struct tide_error *err)
+{
+    char header[sizeof(SQLITE_HEADER)] = {0};
+    if (pread(file->fd, header, sizeof(header), 0) < 0) {
+        return fail_errno(file, "read", err);
+    }
+    return memcmp(header, SQLITE_HEADER, sizeof(header)) != 0
+               ? TIDE_OK
+               : tide_fail(err, TIDE_INVALID,
+                           "%s is an SQLite database, which frames behind it would damage (an "
+                           "archive is written as archive:FILE)",
+                           file->path);
 }
 
 tide_status tide_frames_file_check(struct tide_frames_file *file, const struct tide_held_file *held,

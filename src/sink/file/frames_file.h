@@ -53,6 +53,11 @@ void tide_frames_file_free(struct tide_frames_file *file);
 tide_status tide_frames_file_create(struct tide_frames_file *file, uint64_t *ret_size,
                                     struct tide_error *err);
 
+/** Of one that is open, before bytes are put behind others: TIDE_INVALID it is an SQLite database,
+ * such as an archive; TIDE_IO. */
+tide_status tide_frames_file_check_kind(const struct tide_frames_file *file,
+                                        struct tide_error *err);
+
 /**
  * Opens the file that `held` speaks of and compares. Errors: TIDE_STALE it is gone, is another
  * one, is shorter, or its last held bytes differ: the message says which; TIDE_INVALID, TIDE_IO.
