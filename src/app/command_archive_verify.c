@@ -42,18 +42,28 @@ static const struct argp argp = {
            "usage or no archive, 3 it could not be read.",
 };
 
+static tide_status look(const struct verify_command *command, struct tide_arena *arena,
+                        struct tide_archive_findings *findings, struct tide_error *err)
+{
+    TIDE_CLEANUP(tide_archive_close_ptr) struct tide_archive *archive = NULL;
+    TIDE_TRY(tide_archive_open(command->arguments.path, TIDE_ARCHIVE_READ, &archive, err));
+    TIDE_TRY(tide_archive_verify(archive, command->is_full, arena, findings, err));
+    return command->is_full ? tide_change_verify(archive, arena, findings, err) : TIDE_OK;
+}
+
+/* Also what is so damaged that it cannot be looked at any further is not sound. */
 static tide_status run(const struct verify_command *command, bool *ret_is_sound,
                        struct tide_error *err)
 {
-    TIDE_CLEANUP(tide_archive_close_ptr) struct tide_archive *archive = NULL;
     TIDE_CLEANUP(tide_arena_done) struct tide_arena arena = {0};
     TIDE_CLEANUP(tide_buf_done) struct tide_buf out = {0};
-    struct tide_archive_findings findings;
+    struct tide_archive_findings findings = {0};
     const char *path = command->arguments.path;
-    TIDE_TRY(tide_archive_open(path, TIDE_ARCHIVE_READ, &archive, err));
-    TIDE_TRY(tide_archive_verify(archive, command->is_full, &arena, &findings, err));
-    if (command->is_full) {
-        TIDE_TRY(tide_change_verify(archive, &arena, &findings, err));
+    tide_status status = look(command, &arena, &findings, err);
+    if (status == TIDE_CORRUPT) {
+        tide_archive_findings_add(&findings, &arena, false, "%s", err->message);
+    } else if (status != TIDE_OK) {
+        return status;
     }
     if (command->arguments.is_json) {
         tide_archive_print_findings_json(&out, path, &findings);

@@ -42,8 +42,7 @@ static tide_status fail_plainly(int rc, const char *text, struct tide_error *err
         return tide_fail(err, TIDE_INVALID, "%s; nothing of it has been written", text);
     case SQLITE_CORRUPT:
     case SQLITE_NOTADB:
-        return tide_fail(err, TIDE_CORRUPT,
-                         "the file is damaged (%s); verify it, and take it from a copy", text);
+        return tide_fail(err, TIDE_CORRUPT, "the file is damaged (%s); take it from a copy", text);
     default: /* our statements are right, so the tables are not */
         return tide_fail(err, TIDE_CORRUPT, "its tables are not those of an archive (%s)", text);
     }

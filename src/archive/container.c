@@ -369,6 +369,11 @@ static tide_status take_back(const char *path, struct tide_error *err)
     return gate(archive, err);
 }
 
+static bool may_write(const char *path)
+{
+    return faccessat(AT_FDCWD, path, W_OK, AT_EACCESS) == 0 && may_write_folder(path);
+}
+
 tide_status tide_archive_open(const char *path, enum tide_archive_access access,
                               struct tide_archive **ret_archive, struct tide_error *err)
 {
@@ -379,6 +384,11 @@ tide_status tide_archive_open(const char *path, enum tide_archive_access access,
         status = open_on(path, MEDIUM_USUAL, access, ret_archive, err);
     }
     bool is_out_of_reach = status == TIDE_IO || status == TIDE_INVALID;
+    if (status == TIDE_IO && access != TIDE_ARCHIVE_READ && !may_write(path)) {
+        return tide_fail(err, TIDE_INVALID,
+                         "%s cannot be written; give us write access to it and to its directory",
+                         path);
+    }
     /* With a log beside it the file is not all there is, and would be read short. */
     if (!is_out_of_reach || access != TIDE_ARCHIVE_READ || may_write_folder(path) ||
         has_wal(path) || has_journal(path)) {
@@ -433,6 +443,18 @@ void tide_archive_shrink(struct tide_archive *archive)
     (void)tide_archive_give_back(archive, SHRINK_PAGES, TIDE_NO_DEADLINE, &ignored);
 }
 
+static bool is_damaged(struct tide_archive *archive)
+{
+    TIDE_CLEANUP(tide_archive_stmt_done) struct sqlite3_stmt *stmt = NULL;
+    struct tide_error err = {0};
+    bool is_row = false;
+    if (tide_archive_query(archive, &stmt, &err, "PRAGMA quick_check(1)", "") != TIDE_OK ||
+        tide_archive_step(archive, stmt, &is_row, &err) != TIDE_OK) {
+        return err.status == TIDE_CORRUPT;
+    }
+    return is_row && !tide_str_equal(tide_archive_column_bytes(stmt, 0), TIDE_STR("ok"));
+}
+
 static void set_query_only(struct tide_archive *archive, bool is_on)
 {
     (void)sqlite3_exec(archive->db, is_on ? "PRAGMA query_only = 1" : "PRAGMA query_only = 0", NULL,
@@ -454,5 +476,8 @@ tide_status tide_archive_copy_to(struct tide_archive *archive, const char *path,
     set_query_only(archive, false);
     tide_status status = tide_archive_run(archive, err, "VACUUM INTO ?1", "t", tide_buf_str(&name));
     set_query_only(archive, archive->access == TIDE_ARCHIVE_READ);
-    return status;
+    /* A page that makes no sense may look like a file without room. */
+    return status == TIDE_IO && is_damaged(archive)
+               ? tide_archive_corrupt(archive, "the file is damaged; take it from a copy", err)
+               : status;
 }

@@ -38,6 +38,9 @@ struct tide_archive_stamp {
 tide_status tide_archive_sniff(const char *path, struct tide_archive_stamp *ret_stamp,
                                struct tide_error *err);
 
+/* What stands between an archive's name and six letters while it is made; a kill leaves that. */
+#define TIDE_ARCHIVE_MADE_SUFFIX ".new-"
+
 /**
  * Makes a new, empty archive (0600), durably. It appears under its name once it is whole.
  * Errors: TIDE_INVALID something has that name; TIDE_IO. Nothing is left behind.

@@ -119,7 +119,7 @@ tide_status tide_archive_create(const char *path, struct tide_error *err)
     TIDE_TRY(check_sidecar(path, "-wal", err)); /* SQLite would take it for this file's */
     TIDE_TRY(check_sidecar(path, "-journal", err));
     TIDE_CLEANUP(tide_buf_done) struct tide_buf made = {0};
-    tide_buf_printf(&made, "%s.new-XXXXXX", path);
+    tide_buf_printf(&made, "%s" TIDE_ARCHIVE_MADE_SUFFIX "XXXXXX", path);
     (void)tide_buf_cstr(&made);
     int fd = mkostemp(made.ptr, O_CLOEXEC); /* 0600, and nobody else's */
     if (fd < 0) {

@@ -5,6 +5,7 @@
 #include "base/fsio.h"
 #include "port/file_error.h"
 
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -15,6 +16,7 @@
 #include <unistd.h>
 
 #define LOCK_SUFFIX "-lock"
+#define NEW_SUFFIX  "-new"
 #define TRIES_MAX   100
 
 /* A link's end, where SQLite puts what it keeps beside the file. One that leads nowhere stays. */
@@ -123,6 +125,12 @@ tide_status tide_archive_place_look(const struct tide_archive_place *place,
         if (errno != ENOENT) {
             return tide_file_fail(err, errno, "look at", place->path);
         }
+        if (lstat(place->path, &st) == 0) {
+            return tide_fail(err, TIDE_INVALID,
+                             "%s is a link that leads nowhere; remove it, or give the path of the "
+                             "archive itself",
+                             place->path);
+        }
         *ret_thing = TIDE_ARCHIVE_NOTHING;
         return TIDE_OK;
     }
@@ -175,15 +183,54 @@ static tide_status put_in_place(const char *made, const char *path, struct tide_
     return tide_dir_sync(tide_buf_cstr(&folder), err);
 }
 
+/* "NAME.new-XXXXXX" or "NAME-new.new-XXXXXX", and what SQLite puts beside it. */
+static bool is_half_made(const char *name, const char *archive)
+{
+    size_t len = strlen(archive);
+    if (strncmp(name, archive, len) != 0) {
+        return false;
+    }
+    name += len;
+    name += strncmp(name, NEW_SUFFIX, strlen(NEW_SUFFIX)) == 0 ? strlen(NEW_SUFFIX) : 0;
+    size_t lead = strlen(TIDE_ARCHIVE_MADE_SUFFIX);
+    if (strncmp(name, TIDE_ARCHIVE_MADE_SUFFIX, lead) != 0 || strlen(name) < lead + 6) {
+        return false;
+    }
+    const char *beside = name + lead + 6;
+    return *beside == '\0' || strcmp(beside, "-wal") == 0 || strcmp(beside, "-shm") == 0 ||
+           strcmp(beside, "-journal") == 0;
+}
+
+/* Of starts that were killed while an archive was made: whoever has the lock makes it. */
+static void remove_half_made(const char *path)
+{
+    const char *slash = strrchr(path, '/');
+    const char *archive = slash == NULL ? path : slash + 1;
+    TIDE_CLEANUP(tide_buf_done) struct tide_buf folder = {0};
+    tide_buf_append_str(&folder, slash == NULL ? TIDE_STR(".")
+                                               : tide_str_of(path, (size_t)(slash - path) + 1));
+    DIR *dir = opendir(tide_buf_cstr(&folder));
+    const struct dirent *entry;
+    while (dir != NULL && (entry = readdir(dir)) != NULL) {
+        if (is_half_made(entry->d_name, archive)) {
+            (void)unlinkat(dirfd(dir), entry->d_name, 0);
+        }
+    }
+    if (dir != NULL) {
+        (void)closedir(dir);
+    }
+}
+
 tide_status tide_archive_place_make(const struct tide_archive_place *place,
                                     enum tide_archive_thing there, struct tide_error *err)
 {
     struct stat st;
+    remove_half_made(place->path);
     if (there == TIDE_ARCHIVE_NOTHING && stat(place->path, &st) != 0) {
         return tide_archive_create(place->path, err);
     }
     TIDE_CLEANUP(tide_buf_done) struct tide_buf made = {0};
-    tide_buf_printf(&made, "%s-new", place->path);
+    tide_buf_printf(&made, "%s" NEW_SUFFIX, place->path);
     remove_beside(tide_buf_cstr(&made), true); /* of a start that was interrupted */
     TIDE_TRY(tide_archive_create(tide_buf_cstr(&made), err));
     tide_status status = put_in_place(tide_buf_cstr(&made), place->path, err);

@@ -19,6 +19,9 @@ struct verification {
 static void add_text(struct tide_archive_findings *found, struct tide_arena *arena,
                      bool is_harmless, const char *text)
 {
+    if (found->items == NULL) {
+        found->items = tide_arena_alloc(arena, TIDE_ARCHIVE_FINDINGS_MAX, sizeof(*found->items));
+    }
     if (found->count < TIDE_ARCHIVE_FINDINGS_MAX) {
         found->items[found->count] =
             (struct tide_archive_finding){is_harmless, tide_arena_str(arena, tide_str_from(text))};
@@ -171,8 +174,6 @@ tide_status tide_archive_verify(struct tide_archive *archive, bool is_full,
     static tide_status (*const checks[])(struct verification *, bool, struct tide_error *) = {
         check_pages, check_keys, check_rules, check_catalogue};
     struct verification verification = {.archive = archive, .arena = arena};
-    verification.found.items =
-        tide_arena_alloc(arena, TIDE_ARCHIVE_FINDINGS_MAX, sizeof(*verification.found.items));
     archive->doing = "verifying";
     TIDE_TRY(tide_archive_snapshot_begin(archive, err));
     TIDE_CLEANUP(tide_archive_snapshot_end_ptr) struct tide_archive *held = archive;

@@ -32,6 +32,6 @@ tide_status tide_archive_verify(struct tide_archive *archive, bool is_full,
                                 struct tide_arena *arena,
                                 struct tide_archive_findings *ret_findings, struct tide_error *err);
 
-/** Adds what others have found, cut where it is too long for a line. */
+/** Adds what others have found, cut where it is too long for a line; `{0}` are no findings. */
 void tide_archive_findings_add(struct tide_archive_findings *findings, struct tide_arena *arena,
                                bool is_harmless, const char *fmt, ...) TIDE_PRINTF(4, 5);

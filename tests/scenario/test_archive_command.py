@@ -1,5 +1,6 @@
 """tidemark archive info and verify, on the real program and an archive that a test tool makes."""
 
+import contextlib
 import json
 import pathlib
 import shutil
@@ -88,9 +89,34 @@ def test_verify_of_a_damaged_file_lists_what_is_damaged(run, archive):
     damaged = bytearray(archive.read_bytes())
     damaged[3 * 4096:4 * 4096] = b"\xff" * 4096
     archive.write_bytes(damaged)
-    result = run("archive", "verify", archive)
-    assert result.code in (1, 3)
-    assert "damaged" in result.out + result.err
+    result = run("archive", "verify", archive).check(1)
+    assert "damaged" in result.out
+
+
+def test_copy_of_a_damaged_file_says_that_it_is_damaged(run, tmp_path):
+    """SQLite takes some pages that make no sense for a disk without room."""
+    with contextlib.closing(sqlite3.connect(tmp_path / "s.db")) as db:
+        db.execute("CREATE TABLE t(id INTEGER PRIMARY KEY, v)")
+        db.executemany("INSERT INTO t VALUES(?, ?)", [(i, str(i) * 20) for i in range(4000)])
+        db.commit()
+    run("copy", "-q", "sqlite:s.db", "archive:h.tide").check()
+    whole = (tmp_path / "h.tide").read_bytes()
+    said = []
+    for at in range(3 * 4096 + 100, len(whole) - 5000, (len(whole) - 20000) // 8):
+        (tmp_path / "d.tide").write_bytes(whole[:at] + b"x" * 5000 + whole[at + 5000:])
+        result = run("archive", "copy", "d.tide", f"{at}.tide")
+        said += [result.err] if result.code != 0 else []
+    assert len(said) > 3 and all("the file is damaged" in line for line in said), said
+
+
+@pytest.mark.parametrize("size", [4096, 8192, 5 * 4096 + 7])
+def test_verify_of_a_file_that_was_cut_says_no(run, archive, size):
+    archive.write_bytes(archive.read_bytes()[:size])
+    result = run("archive", "verify", archive.name).check(1)
+    assert "problem: " in result.out and result.err == ""
+    assert "verify" not in result.out  # no way out, for who has just done it
+    said = json.loads(run("archive", "verify", "--json", archive).check(1).out)
+    assert said["sound"] is False and said["problems"] == len(said["findings"]) >= 1
 
 
 @pytest.mark.parametrize("args, said", [

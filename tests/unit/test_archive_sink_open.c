@@ -191,7 +191,9 @@ static void open_resumed_on_a_damaged_archive_says_so(void **state)
     kit_put(PATH, bytes, len);
     free(bytes);
     struct tide_sink_options options = kit_options(PATH);
-    refused(&options, TIDE_CORRUPT, "append to it (--append");
+    refused(&options, TIDE_CORRUPT, "take it from a copy; replace it (--overwrite");
+    options.existing = TIDE_EXISTING_APPEND;
+    refused(&options, TIDE_CORRUPT, "take it from a copy; replace it (--overwrite");
     options.is_resumed = true;
     refused(&options, TIDE_CORRUPT, "bring it back as it was");
     options.is_resumed = false;
@@ -205,9 +207,9 @@ static void open_over_a_file_that_is_no_archive(void **state)
     (void)state;
     struct tide_sink_options options = kit_options(PATH);
     kit_put(PATH, "some text that is no archive at all", 35);
-    refused(&options, TIDE_INVALID, "not an archive");
+    refused(&options, TIDE_INVALID, "give the path of an archive; replace it (--overwrite");
     options.existing = TIDE_EXISTING_APPEND;
-    refused(&options, TIDE_INVALID, "not an archive");
+    refused(&options, TIDE_INVALID, "give the path of an archive; replace it (--overwrite");
     kit_assert_file(PATH, "some text that is no archive at all");
     options.existing = TIDE_EXISTING_OVERWRITE;
     ops->close(kit_open(ops, &options));
@@ -250,6 +252,44 @@ static void open_twice_is_refused_until_closed(void **state)
     struct stat st;
     assert_int_equal(lstat("link.tide", &st), 0);
     assert_true(S_ISLNK(st.st_mode));
+}
+
+static void open_of_a_link_that_leads_nowhere_says_so(void **state)
+{
+    (void)state;
+    struct tide_sink_options options = kit_options("link.tide");
+    assert_int_equal(symlink("none.tide", "link.tide"), 0);
+    refused(&options, TIDE_INVALID, "link.tide is a link that leads nowhere; remove it");
+    options.existing = TIDE_EXISTING_OVERWRITE;
+    refused(&options, TIDE_INVALID, "link.tide is a link that leads nowhere; remove it");
+    assert_false(kit_exists("none.tide"));
+}
+
+static void open_removes_what_kills_left_half_made(void **state)
+{
+    (void)state;
+    static const char *const left[] = {
+        PATH ".new-8zbYEV",         PATH ".new-8zbYEV-journal", PATH "-new.new-8zbYEV",
+        PATH "-new.new-8zbYEV-wal", PATH "-new.new-8zbYEV-shm", PATH "-new",
+    };
+    static const char *const others[] = {PATH ".new-8zb", PATH ".new-8zbYEV.txt",
+                                         "b" PATH ".new-8zbYEV", PATH "-old.new-8zbYEV"};
+    struct tide_sink_options options = kit_options(PATH);
+    begin_with_a_copy();
+    for (size_t i = 0; i < sizeof(left) / sizeof(left[0]); i++) {
+        kit_put(left[i], "x", 1);
+    }
+    for (size_t i = 0; i < sizeof(others) / sizeof(others[0]); i++) {
+        kit_put(others[i], "x", 1);
+    }
+    options.existing = TIDE_EXISTING_OVERWRITE;
+    ops->close(kit_open(ops, &options));
+    for (size_t i = 0; i < sizeof(left) / sizeof(left[0]); i++) {
+        assert_false(kit_exists(left[i]));
+    }
+    for (size_t i = 0; i < sizeof(others) / sizeof(others[0]); i++) {
+        kit_assert_file(others[i], "x");
+    }
 }
 
 /* Two writers by two names would not see each other's log. */
@@ -303,6 +343,8 @@ int main(void)
         TEST(open_over_a_file_that_is_no_archive),
         TEST(overwrite_leaves_no_log_behind),
         TEST(open_twice_is_refused_until_closed),
+        TEST(open_of_a_link_that_leads_nowhere_says_so),
+        TEST(open_removes_what_kills_left_half_made),
         TEST(open_of_a_file_with_two_names_is_refused),
         TEST(open_with_a_lock_file_of_a_kill),
     };

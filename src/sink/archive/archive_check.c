@@ -36,7 +36,8 @@ static tide_status check_there(const struct tide_archive_place *place,
     if (!stamp.is_archive || stamp.version != TIDE_ARCHIVE_VERSION) {
         (void)tide_fail(err, TIDE_INVALID, "%s is there and is not an archive that we can write",
                         place->path);
-        return tide_owner_add_ways(err, options->is_resumed);
+        return options->is_resumed ? tide_owner_add_ways(err, true)
+                                   : tide_owner_add_ways_but_append(err);
     }
     if (!options->is_resumed && options->existing == TIDE_EXISTING_REFUSE) {
         (void)tide_fail(err, TIDE_INVALID, "%s is an archive that is there already", place->path);

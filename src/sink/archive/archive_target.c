@@ -231,7 +231,7 @@ static tide_status find_begun(const struct tide_archive_target *target,
         return TIDE_OK;
     }
     if (look(target, options, found, err) != TIDE_OK) {
-        return may_pass(err) ? err->status : tide_owner_add_ways(err, false);
+        return may_pass(err) ? err->status : tide_owner_add_ways_but_append(err);
     }
     return found->has_rows && options->existing == TIDE_EXISTING_REFUSE
                ? refuse(target, found, options, err)
