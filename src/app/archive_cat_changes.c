@@ -1,9 +1,11 @@
 #include "app/archive_cat.h"
 #include "archive/change_frame.h"
+#include "archive/change_history.h"
 #include "archive/change_op.h"
 #include "archive/change_position.h"
 #include "archive/change_scan.h"
 #include "base/clock.h"
+#include "base/log.h"
 #include "base/map.h"
 #include "format/record.h"
 
@@ -25,18 +27,31 @@ struct union_columns {
     size_t count;
 };
 
+/* What there was to be printed. */
+struct extent {
+    bool is_any_wanted;
+    bool is_any;
+    struct tide_change_place newest; /* of all rows, with their kind, */
+    const struct tide_position_kind *kind;
+    int64_t newest_us;
+};
+
 static void union_done(struct union_columns *columns)
 {
     tide_map_done(&columns->numbers);
     tide_arena_done(&columns->arena);
 }
 
+static int64_t time_of(const struct tide_change_seen *seen)
+{
+    return seen->row.kind == TIDE_ROW_CHANGE ? seen->row.commit_us : seen->ts / 1000;
+}
+
 static bool is_before(const struct tide_archive_moment *moment, const struct tide_change_seen *seen)
 {
     const struct tide_change_row *row = &seen->row;
     if (!moment->is_position) {
-        int64_t at_us = row->kind == TIDE_ROW_CHANGE ? row->commit_us : seen->ts / 1000;
-        return at_us < moment->utc_us;
+        return time_of(seen) < moment->utc_us;
     }
     if (moment->has_incarnation && moment->incarnation != row->incarnation) {
         return row->incarnation < moment->incarnation;
@@ -45,7 +60,7 @@ static bool is_before(const struct tide_archive_moment *moment, const struct tid
 }
 
 /* From the one on, and up to the other, which is included. */
-static bool is_wanted(const struct tide_archive_cat *cat, const struct tide_change_seen *seen)
+static bool is_between(const struct tide_archive_cat *cat, const struct tide_change_seen *seen)
 {
     if (cat->from.is_given && is_before(&cat->from, seen)) {
         return false;
@@ -54,6 +69,42 @@ static bool is_wanted(const struct tide_archive_cat *cat, const struct tide_chan
     end.utc_us = end.end_us + (end.end_us < INT64_MAX);
     end.position.lo += end.position.lo < UINT64_MAX;
     return !end.is_given || is_before(&end, seen);
+}
+
+static bool is_wanted(const struct tide_archive_cat *cat, const struct tide_change_seen *seen,
+                      struct extent *extent)
+{
+    struct tide_change_place place = {seen->row.incarnation, seen->row.place};
+    bool is_wanted = is_between(cat, seen);
+    extent->is_any_wanted = extent->is_any_wanted || is_wanted;
+    if (!extent->is_any || tide_change_place_compare(place, extent->newest) > 0) {
+        extent->newest = place;
+        extent->kind = seen->columns->position_kind;
+    }
+    if (!extent->is_any || time_of(seen) > extent->newest_us) {
+        extent->newest_us = time_of(seen);
+    }
+    extent->is_any = true;
+    return is_wanted;
+}
+
+/* An empty answer may also come of a moment that is still to come. */
+static void note_nothing(const struct extent *extent)
+{
+    TIDE_CLEANUP(tide_buf_done) struct tide_buf text = {0};
+    char time[TIDE_RFC3339_MS_LEN + 1];
+    if (extent->is_any_wanted || !extent->is_any) {
+        return;
+    }
+    tide_rfc3339_ms(extent->newest_us, time);
+    if (extent->newest.place.known) {
+        tide_buf_append_str(&text, TIDE_STR(", position "));
+        tide_change_position_show(&text, extent->kind, extent->newest.place.position);
+    }
+    tide_log(TIDE_LOG_INFO,
+             "nothing that the archive holds is between these moments: what it holds goes up to "
+             "%s%s",
+             time, tide_buf_cstr(&text));
 }
 
 static tide_status check_moments(const struct tide_archive_cat *cat,
@@ -77,7 +128,8 @@ static tide_status open_scan(struct tide_archive *archive,
 
 static tide_status print_frames(struct tide_archive *archive, const struct tide_archive_cat *cat,
                                 const struct tide_archive_series_info *series,
-                                struct tide_row_lines *lines, struct tide_error *err)
+                                struct tide_row_lines *lines, struct extent *extent,
+                                struct tide_error *err)
 {
     TIDE_CLEANUP(tide_change_scan_close_ptr) struct tide_change_scan *scan = NULL;
     struct tide_change_framer framer = {0};
@@ -88,7 +140,7 @@ static tide_status print_frames(struct tide_archive *archive, const struct tide_
         TIDE_TRY(check_moments(cat, &seen, err));
         size_t start = lines->buf.len;
         TIDE_TRY(tide_change_frame_append(&framer, &seen, &lines->buf, err));
-        if (!is_wanted(cat, &seen)) {
+        if (!is_wanted(cat, &seen, extent)) {
             lines->buf.len = start; /* what it says of its snapshot has been noted */
             continue;
         }
@@ -101,14 +153,14 @@ static tide_status print_frames(struct tide_archive *archive, const struct tide_
 static tide_status print_all_frames(struct tide_archive *archive,
                                     const struct tide_archive_cat *cat,
                                     const struct tide_archive_catalogue *catalogue,
-                                    struct tide_error *err)
+                                    struct extent *extent, struct tide_error *err)
 {
     TIDE_CLEANUP(tide_row_lines_done) struct tide_row_lines lines = {0};
     tide_row_lines_init(&lines, TIDE_ROWS_NDJSON, 0);
     TIDE_TRY(tide_archive_choice_check(&cat->choice, cat->path, catalogue, err));
     for (size_t i = 0; i < catalogue->series_count; i++) {
         if (tide_archive_choice_has(&cat->choice, &catalogue->series[i])) {
-            TIDE_TRY(print_frames(archive, cat, &catalogue->series[i], &lines, err));
+            TIDE_TRY(print_frames(archive, cat, &catalogue->series[i], &lines, extent, err));
         }
     }
     return tide_row_lines_write(&lines, true, err);
@@ -177,19 +229,15 @@ static void add_text(struct tide_row_lines *lines, tide_str text)
     }
 }
 
-/* A position as it is given to --as-of: without the quotes that JSON has. */
+/* A position as it is given to --as-of. */
 static void add_place(struct tide_row_lines *lines, struct tide_buf *text,
                       const struct tide_change_columns *columns, const struct tide_place *place)
 {
     tide_buf_reset(text);
     if (place->known) {
-        tide_change_position_append(text, columns->position_kind, place->position);
+        tide_change_position_show(text, columns->position_kind, place->position);
     }
-    tide_str shown = tide_buf_str(text);
-    if (shown.len > 1 && shown.ptr[0] == '"') {
-        shown = tide_str_of(shown.ptr + 1, shown.len - 2);
-    }
-    add_text(lines, shown);
+    add_text(lines, tide_buf_str(text));
     add_number(lines, text, place->known && place->index != TIDE_INDEX_AFTER_ALL, place->index);
 }
 
@@ -292,7 +340,7 @@ static void add_header(struct tide_row_lines *lines, const struct union_columns 
 
 static tide_status print_rows(const struct tide_archive_cat *cat, struct tide_change_scan *scan,
                               struct union_columns *columns, struct tide_row_lines *lines,
-                              struct tide_error *err)
+                              struct extent *extent, struct tide_error *err)
 {
     TIDE_CLEANUP(tide_buf_done) struct tide_buf text = {0};
     struct tide_value *cells = tide_arena_alloc(&columns->arena, columns->count, sizeof(*cells));
@@ -300,7 +348,7 @@ static tide_status print_rows(const struct tide_archive_cat *cat, struct tide_ch
     tide_status status = TIDE_OK;
     while ((status = tide_change_scan_next(scan, &seen, err)) == TIDE_OK) {
         TIDE_TRY(check_moments(cat, &seen, err));
-        if (!is_wanted(cat, &seen)) {
+        if (!is_wanted(cat, &seen, extent)) {
             continue;
         }
         add_meta(lines, &text, &seen);
@@ -315,7 +363,7 @@ static tide_status print_rows(const struct tide_archive_cat *cat, struct tide_ch
 
 static tide_status print_cells(struct tide_archive *archive, const struct tide_archive_cat *cat,
                                const struct tide_archive_catalogue *catalogue,
-                               struct tide_error *err)
+                               struct extent *extent, struct tide_error *err)
 {
     TIDE_CLEANUP(tide_row_lines_done) struct tide_row_lines lines = {0};
     TIDE_CLEANUP(union_done) struct union_columns columns = {0};
@@ -326,7 +374,7 @@ static tide_status print_cells(struct tide_archive *archive, const struct tide_a
     tide_row_lines_init(&lines, cat->format, META_COUNT + columns.count);
     add_header(&lines, &columns);
     TIDE_TRY(open_scan(archive, series, &scan, err));
-    TIDE_TRY(print_rows(cat, scan, &columns, &lines, err));
+    TIDE_TRY(print_rows(cat, scan, &columns, &lines, extent, err));
     return tide_row_lines_write(&lines, true, err);
 }
 
@@ -338,6 +386,9 @@ tide_status tide_archive_cat_changes(struct tide_archive *archive,
     TIDE_TRY(tide_archive_snapshot_begin(archive, err));
     TIDE_CLEANUP(tide_archive_snapshot_end_ptr) struct tide_archive *held = archive;
     TIDE_TRY(tide_archive_catalogue_read(held, &arena, &catalogue, err));
-    return cat->format == TIDE_ROWS_NDJSON ? print_all_frames(held, cat, &catalogue, err)
-                                           : print_cells(held, cat, &catalogue, err);
+    struct extent extent = {0};
+    TIDE_TRY(cat->format == TIDE_ROWS_NDJSON ? print_all_frames(held, cat, &catalogue, &extent, err)
+                                             : print_cells(held, cat, &catalogue, &extent, err));
+    note_nothing(&extent);
+    return TIDE_OK;
 }

@@ -62,6 +62,22 @@ void tide_archive_moment_take(struct tide_archive_moment *moment, const char *op
     }
 }
 
+bool tide_archive_moments_are_reversed(const struct tide_archive_moment *from,
+                                       const struct tide_archive_moment *to)
+{
+    if (!from->is_given || !to->is_given || from->is_position != to->is_position) {
+        return false;
+    }
+    if (!from->is_position) {
+        return from->utc_us > to->end_us;
+    }
+    if (from->has_incarnation && to->has_incarnation && from->incarnation != to->incarnation) {
+        return from->incarnation > to->incarnation;
+    }
+    return from->has_incarnation == to->has_incarnation &&
+           tide_position_compare(from->position, to->position) > 0;
+}
+
 tide_status tide_archive_moment_check(const struct tide_archive_moment *moment, tide_str kind,
                                       struct tide_error *err)
 {

@@ -31,6 +31,10 @@ bool tide_archive_moment_parse(const char *text, int64_t now_us,
 void tide_archive_moment_take(struct tide_archive_moment *moment, const char *option,
                               const char *arg, struct argp_state *state);
 
+/** Whether nothing can be from the one on and up to the other. */
+bool tide_archive_moments_are_reversed(const struct tide_archive_moment *from,
+                                       const struct tide_archive_moment *to);
+
 /** TIDE_INVALID when it is a position of another kind than that of the table's source. */
 tide_status tide_archive_moment_check(const struct tide_archive_moment *moment, tide_str kind,
                                       struct tide_error *err);

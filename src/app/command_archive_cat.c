@@ -35,6 +35,8 @@ static void check_arguments(const struct cat_command *command, struct argp_state
         argp_error(state, "--as-of is for a state, --changes has --from and --to");
     } else if (!command->is_changes && (command->cat.from.is_given || command->cat.to.is_given)) {
         argp_error(state, "--from and --to go with --changes; a state has --as-of");
+    } else if (tide_archive_moments_are_reversed(&command->cat.from, &command->cat.to)) {
+        argp_error(state, "--from is later than --to: nothing is in between");
     }
 }
 

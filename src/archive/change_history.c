@@ -334,11 +334,7 @@ void tide_change_history_name_place(const struct tide_change_history *history,
     if (place.incarnation != history->incarnation) {
         tide_buf_printf(buf, "%" PRIu32 ":", place.incarnation);
     }
-    if (history->kind == &tide_position_lsn) {
-        tide_lsn_append(buf, place.place.position.lo); /* not in quotes, as JSON */
-    } else {
-        tide_change_position_append(buf, history->kind, place.place.position);
-    }
+    tide_change_position_show(buf, history->kind, place.place.position);
 }
 
 bool tide_change_snapshot_voids(const struct tide_change_snapshot *snapshot,

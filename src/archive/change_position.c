@@ -27,6 +27,16 @@ void tide_change_position_append(struct tide_buf *buf, const struct tide_positio
     tide_buf_append_char(buf, ']');
 }
 
+void tide_change_position_show(struct tide_buf *buf, const struct tide_position_kind *kind,
+                               struct tide_position position)
+{
+    if (kind == &tide_position_lsn) {
+        tide_lsn_append(buf, position.lo);
+    } else {
+        tide_change_position_append(buf, kind, position);
+    }
+}
+
 static tide_status parse_pair(tide_str text, struct tide_position *ret_position,
                               struct tide_error *err)
 {

@@ -15,6 +15,10 @@ const struct tide_position_kind *tide_change_position_kind(tide_str name);
 void tide_change_position_append(struct tide_buf *buf, const struct tide_position_kind *kind,
                                  struct tide_position position);
 
+/** The same as users write it: without the quotes that JSON has. */
+void tide_change_position_show(struct tide_buf *buf, const struct tide_position_kind *kind,
+                               struct tide_position position);
+
 /** TIDE_CORRUPT when it is none. */
 tide_status tide_change_position_parse(tide_str text, const struct tide_position_kind *kind,
                                        struct tide_position *ret_position, struct tide_error *err);

@@ -104,3 +104,22 @@ def test_moments_at_which_nothing_happened_are_no_gap(run, start, tmp_path):
     quiet.append(now())
     follow(start, run, "INSERT INTO t VALUES (3)", count=9, path=tmp_path / "g.db")
     assert [ids_of(run, moment) for moment in quiet] == [[1], [1, 2], [1, 2]]
+
+
+def test_times_that_are_printed_include_their_changes(run, start, tmp_path):
+    (tmp_path / "g.yaml").write_text(CONFIGURATION)
+    execute(tmp_path / "g.db", "CREATE TABLE t (id INTEGER PRIMARY KEY)", "INSERT INTO t VALUES (1)")
+    follow(start, run, count=3, path=tmp_path / "g.db")
+    follow(start, run, "INSERT INTO t VALUES (2)", count=4, path=tmp_path / "g.db")
+    frames = run("archive", "cat", "g.tide", "--changes").check().out.splitlines()
+    time = json.loads(frames[-1])["timestamp"]
+    assert 2 in ids_of(run, time)
+    found = run("archive", "cat", "g.tide", "--changes", "--from", time, "--to", time).check()
+    assert frames[-1] in found.out.splitlines() and found.err == ""
+    place = json.loads(frames[-1])["position"]
+    for more in (["--from", place + 1], ["--from", "2999-01-01", "--format", "csv"]):
+        empty = run("archive", "cat", "g.tide", "--changes", *more).check()
+        assert len(empty.out.splitlines()) == more.count("csv")
+        assert "what it holds goes up to 20" in empty.err and f", position {place}\n" in empty.err
+    wrong = run("archive", "cat", "g.tide", "--changes", "--from", place, "--to", place - 1).check(2)
+    assert "--from is later than --to" in wrong.err

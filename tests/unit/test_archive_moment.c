@@ -105,6 +105,39 @@ static void time_to_the_millisecond_is_all_of_it(void **state)
     }
 }
 
+static void moments_are_reversed_where_nothing_can_be_between(void **state)
+{
+    (void)state;
+
+    static const struct {
+        const char *from;
+        const char *to;
+        bool want;
+    } cases[] = {{"4", "2", true},
+                 {"4", "4", false},
+                 {"1:4", "2:2", false},
+                 {"2:2", "1:4", true},
+                 {"2:4", "2:2", true},
+                 {"2:4", "2", false}, /* of which log is not known here */
+                 {"0/4", "0/2", true},
+                 {"4", "2026-11-29", false},
+                 {"2026-11-29 20:07:23.792", "2026-11-29 20:07:23.792", false},
+                 {"2026-11-29 20:07:23.792900", "2026-11-29 20:07:23.792", false},
+                 {"2026-11-29 20:07:23.793", "2026-11-29 20:07:23.792", true},
+                 {"1h", "2h", true}};
+
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        struct tide_archive_moment from;
+        struct tide_archive_moment to;
+        const struct tide_archive_moment none = {0};
+        assert_true(tide_archive_moment_parse(cases[i].from, NOW, &from));
+        assert_true(tide_archive_moment_parse(cases[i].to, NOW, &to));
+        assert_int_equal(tide_archive_moments_are_reversed(&from, &to), cases[i].want);
+        assert_false(tide_archive_moments_are_reversed(&from, &none));
+        assert_false(tide_archive_moments_are_reversed(&none, &to));
+    }
+}
+
 static void position_must_be_of_the_kind_of_the_source(void **state)
 {
     (void)state;
@@ -125,6 +158,7 @@ int main(void)
         cmocka_unit_test(age_is_a_whole_number_and_a_unit),
         cmocka_unit_test(moment_is_a_time_an_age_or_a_position),
         cmocka_unit_test(time_to_the_millisecond_is_all_of_it),
+        cmocka_unit_test(moments_are_reversed_where_nothing_can_be_between),
         cmocka_unit_test(position_must_be_of_the_kind_of_the_source),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
