@@ -317,7 +317,7 @@ def test_the_database_is_never_the_place(run, tmp_path, name):
 @pytest.mark.parametrize("place, problem", [
     ("archive:new.tide", None),
     ("archive:none/new.tide", "there is no such directory"),
-    ("archive:mine.txt", "is not an archive that we can write; append to it"),
+    ("archive:mine.txt", "is not an archive that we can write; replace it"),
     ("archive:taken.tide", "is an archive that is there already"),
     ("archive:pipe", "is not a regular file"),
     ("archive:", "needs the path of a file"),
