@@ -1,5 +1,6 @@
 #include "archive/archive_db.h"
 
+#include <errno.h>
 #include <sqlite3.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -50,6 +51,10 @@ static tide_status fail_plainly(int rc, const char *text, struct tide_error *err
 
 tide_status(tide_archive_fail)(const struct tide_archive *archive, int rc, struct tide_error *err)
 {
+    if ((rc & 0xff) == SQLITE_CANTOPEN && archive->db != NULL &&
+        sqlite3_system_errno(archive->db) == ENOSPC) {
+        rc = SQLITE_FULL; /* of a file beside it */
+    }
     bool is_its_last =
         archive->db != NULL && (sqlite3_extended_errcode(archive->db) & 0xff) == (rc & 0xff);
     (void)fail_plainly(rc, is_its_last ? sqlite3_errmsg(archive->db) : sqlite3_errstr(rc), err);

@@ -27,6 +27,13 @@ struct tide_archive_source {
     int64_t heartbeat_interval_ns;
 };
 
+/** Whether a follower made it of what another archive has (archive/follow.h): whoever writes a
+ * source itself gives it a heartbeat as it begins. One without a uuid is too old to tell. */
+static inline bool tide_archive_is_copied(const struct tide_archive_source *source)
+{
+    return source->uuid[0] != '\0' && !source->has_heartbeat;
+}
+
 /* A named sequence of rows of a source; there as long as it has a row. */
 struct tide_archive_series_info {
     int64_t source;

@@ -15,19 +15,57 @@ static bool is_open(const struct tide_archive_writer *writer)
     return sqlite3_get_autocommit(writer->archive->db) == 0;
 }
 
+static tide_status reload(struct tide_archive_writer *writer, struct tide_error *err)
+{
+    tide_archive_opened_free(writer);
+    for (size_t i = 0; i < writer->series_count; i++) {
+        TIDE_TRY(tide_archive_series_reload(writer->series[i], err));
+    }
+    return TIDE_OK;
+}
+
+/*
+ * Where something has failed, SQLite may have undone all of the group (a full disk does so), and
+ * what is remembered of series is of what is not there. The file's version, too, is another one
+ * then, though nobody else has written.
+ */
+static tide_status settle(struct tide_archive_writer *writer, struct tide_error *err)
+{
+    struct tide_archive *archive = writer->archive;
+    if (!writer->has_failed || is_open(writer)) {
+        return TIDE_OK;
+    }
+    TIDE_CLEANUP(tide_archive_rollback) struct tide_archive *open = archive;
+    archive->has_data_version = false;
+    TIDE_TRY(tide_archive_begin(open, err));
+    TIDE_TRY(reload(writer, err));
+    TIDE_TRY(tide_archive_commit(archive, err));
+    writer->has_failed = false;
+    return TIDE_OK;
+}
+
+static tide_status begin_group(struct tide_archive_writer *writer, struct tide_error *err)
+{
+    TIDE_TRY(settle(writer, err));
+    return is_open(writer) ? TIDE_OK : tide_archive_begin(writer->archive, err);
+}
+
 tide_status tide_archive_group_begin(struct tide_archive_writer *writer, struct tide_error *err)
 {
     TIDE_TRY(tide_archive_enter(writer, "following", err));
-    return tide_archive_leave(
-        writer, is_open(writer) ? TIDE_OK : tide_archive_begin(writer->archive, err), err);
+    return tide_archive_leave(writer, begin_group(writer, err), err);
+}
+
+static tide_status commit_group(struct tide_archive_writer *writer, struct tide_error *err)
+{
+    tide_archive_opened_free(writer);
+    return is_open(writer) ? tide_archive_commit(writer->archive, err) : settle(writer, err);
 }
 
 tide_status tide_archive_group_commit(struct tide_archive_writer *writer, struct tide_error *err)
 {
     TIDE_TRY(tide_archive_enter(writer, "following", err));
-    tide_archive_opened_free(writer);
-    return tide_archive_leave(
-        writer, is_open(writer) ? tide_archive_commit(writer->archive, err) : TIDE_OK, err);
+    return tide_archive_leave(writer, commit_group(writer, err), err);
 }
 
 tide_status tide_archive_step_begin(struct tide_archive_writer *writer, struct tide_error *err)
@@ -49,22 +87,15 @@ tide_status tide_archive_step_end(struct tide_archive_writer *writer, struct tid
     return tide_archive_leave(writer, end_step(writer, err), err);
 }
 
-/* What is remembered of series may be of what has been undone. */
-static tide_status reload(struct tide_archive_writer *writer, struct tide_error *err)
-{
-    tide_archive_opened_free(writer);
-    for (size_t i = 0; i < writer->series_count; i++) {
-        TIDE_TRY(tide_archive_series_reload(writer->series[i], err));
-    }
-    return TIDE_OK;
-}
-
+/* Where the group is undone, too, what is remembered is read again before the next one. */
 static tide_status undo(struct tide_archive_writer *writer, struct tide_error *err)
 {
-    if (is_open(writer)) { /* else all of the group is undone: a full disk does so */
-        TIDE_TRY(tide_archive_run(writer->archive, err, "ROLLBACK TO step", ""));
-        TIDE_TRY(tide_archive_run(writer->archive, err, "RELEASE step", ""));
+    writer->has_failed = true;
+    if (!is_open(writer)) {
+        return TIDE_OK;
     }
+    TIDE_TRY(tide_archive_run(writer->archive, err, "ROLLBACK TO step", ""));
+    TIDE_TRY(tide_archive_run(writer->archive, err, "RELEASE step", ""));
     return reload(writer, err);
 }
 
@@ -74,19 +105,12 @@ tide_status tide_archive_step_undo(struct tide_archive_writer *writer, struct ti
     return tide_archive_leave(writer, undo(writer, err), err);
 }
 
-void tide_archive_group_undo(struct tide_archive_writer *writer)
-{
-    struct tide_error ignored;
-    struct tide_archive *archive = writer->archive;
-    tide_archive_rollback(&archive);
-    (void)reload(writer, &ignored);
-}
-
 static tide_status set_filling(struct tide_archive *archive, bool is_on, bool *ret_is_on,
                                struct tide_error *err)
 {
     TIDE_CLEANUP(tide_archive_stmt_done) struct sqlite3_stmt *stmt = NULL;
     bool is_row = false;
+    archive->has_data_version = false; /* it is another one by that, also where it fails */
     TIDE_TRY(tide_archive_query(
         archive, &stmt, err, is_on ? "PRAGMA journal_mode = DELETE" : "PRAGMA journal_mode = WAL",
         ""));
@@ -96,7 +120,6 @@ static tide_status set_filling(struct tide_archive *archive, bool is_on, bool *r
     }
     TIDE_TRY(status);
     *ret_is_on = !tide_str_equal(tide_archive_column_bytes(stmt, 0), TIDE_STR("wal"));
-    archive->has_data_version = false; /* it is another one by that */
     return TIDE_OK;
 }
 

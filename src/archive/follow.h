@@ -18,7 +18,10 @@
 /** Begins a group, unless one is open. Errors as of tide_archive_write. */
 tide_status tide_archive_group_begin(struct tide_archive_writer *writer, struct tide_error *err);
 
-/** Commits and syncs the group, if one is open. On failure it is open still. */
+/**
+ * Commits and syncs the group, if one is open. On failure it is open still, or nothing of it is in
+ * the file: the next call of it, or of group_begin, goes by what is there.
+ */
 tide_status tide_archive_group_commit(struct tide_archive_writer *writer, struct tide_error *err);
 
 /** A step of the open group. One whose end fails has to be undone. */
@@ -27,9 +30,6 @@ tide_status tide_archive_step_end(struct tide_archive_writer *writer, struct tid
 
 /** Undoes the step that has begun, and no other. */
 tide_status tide_archive_step_undo(struct tide_archive_writer *writer, struct tide_error *err);
-
-/** Gives the group up: nothing of it is in the file. */
-void tide_archive_group_undo(struct tide_archive_writer *writer);
 
 /**
  * Writes each page once, straight into the file, and no more into a log before: twice as fast for

@@ -227,8 +227,8 @@ static void prune_all(struct tide_archive_writer *writer)
 {
     for (size_t i = 0; i < writer->series_count; i++) {
         struct tide_error ignored;
-        if (writer->series[i]->is_prune_due) {
-            (void)prune(writer->series[i], &ignored);
+        if (writer->series[i]->is_prune_due && prune(writer->series[i], &ignored) != TIDE_OK) {
+            writer->has_failed = true;
         }
     }
 }

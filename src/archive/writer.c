@@ -32,6 +32,7 @@ tide_status tide_archive_enter(struct tide_archive_writer *writer, const char *d
 tide_status tide_archive_leave(struct tide_archive_writer *writer, tide_status status,
                                struct tide_error *err)
 {
+    writer->has_failed = writer->has_failed || status != TIDE_OK;
     if (status == TIDE_STALE || status == TIDE_CORRUPT) {
         writer->is_stopped = true;
         writer->stopped = *err;

@@ -49,6 +49,7 @@ struct tide_archive_writer {
     struct tide_map by_name; /* "<source id> <series>" to its handle */
     uint64_t round;
     bool has_held_table;
+    bool has_failed; /* of a copy: what is remembered may be of what was undone */
     bool is_stopped; /* for good, with this error */
     struct tide_error stopped;
     int64_t next_beat_us;

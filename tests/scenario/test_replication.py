@@ -239,6 +239,11 @@ def test_pipeline_and_second_follower_cannot_write_a_copy(run, start, tmp_path, 
     assert result.code in (2, 3) and "b.tide" in result.err
     follower.terminate().check()
     assert run("archive", "subscribe", publisher.address, "a.tide").code in (2, 3)
+    refused = run("copy", "sqlite:shop.db", "archive:b.tide", "--append").check(2)
+    assert "b.tide is what \"archive subscribe\" made" in refused.err
+    assert "name another file" in refused.err
+    run("archive", "subscribe", publisher.address, "b.tide").check()
+    run("copy", "sqlite:shop.db", "archive:b.tide", "--overwrite").check()
 
 
 @pytest.mark.parametrize("args, says", [

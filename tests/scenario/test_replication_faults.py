@@ -251,6 +251,26 @@ def test_full_disk_of_a_follower_is_said_and_gone_on_from(start, run, tmp_path):
         check_sound(run, small.path / "b.tide")
 
 
+def test_full_disk_is_waited_out_by_who_goes_on(start, run, tmp_path):
+    """Whatever was half done when the room ended: nothing else is taken for the reason."""
+    shop.make_shop(tmp_path / "shop.db", orders=100)
+    run("copy", "sqlite:shop.db", "archive:a.tide", "--quiet").check()
+    blob_up(tmp_path / "a.tide")
+    publisher = start_publisher(start, "a.tide", "tcp://127.0.0.1:0")
+    with Tmpfs(96 * MIB) as small:
+        small.fill(leave=8 * MIB)
+        follower = start("archive", "subscribe", publisher.address, small.path / "b.tide",
+                         "--follow", "--max-wait", "1")
+        follower.wait_until(lambda: follower.err().count("full") >= 5, timeout=90)
+        small.empty()
+        follower.wait_until(lambda: rows_of(small.path / "b.tide") == rows_of(tmp_path / "a.tide"),
+                            timeout=90)
+        follower.terminate().check()
+        assert "another program" not in follower.err()
+        assert differences(tmp_path / "a.tide", small.path / "b.tide") == []
+        check_sound(run, small.path / "b.tide")
+
+
 def test_stop_signals_end_both_in_order(start, run, tmp_path, pipeline):
     running, writer = pipeline()
     publisher = start_publisher(start, "a.tide", "tcp://127.0.0.1:0")

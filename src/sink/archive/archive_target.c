@@ -12,6 +12,7 @@ struct found {
     struct tide_arena arena;
     struct tide_archive_catalogue catalogue;
     bool has_rows;       /* of any source */
+    bool is_followed;    /* a follower has made it, of another archive */
     bool has_source;     /* one of our database, */
     bool is_by_identity; /* or else of one that was at its place */
     int64_t source;
@@ -45,6 +46,7 @@ static void look_at_source(const struct tide_archive_source *source,
                            const struct tide_sink_options *options, struct found *found)
 {
     tide_str identity = TIDE_STR(TIDE_ARCHIVE_META_IDENTITY);
+    found->is_followed = found->is_followed || tide_archive_is_copied(source);
     bool is_by_identity =
         tide_archive_pairs_get(&source->metadata, identity).ptr != NULL
             ? is_pair(&source->metadata, TIDE_ARCHIVE_META_IDENTITY, options->identity)
@@ -232,6 +234,14 @@ static tide_status find_begun(const struct tide_archive_target *target,
     }
     if (look(target, options, found, err) != TIDE_OK) {
         return may_pass(err) ? err->status : tide_owner_add_ways_but_append(err);
+    }
+    if (found->is_followed && options->existing == TIDE_EXISTING_APPEND) {
+        return tide_fail(
+            err, TIDE_INVALID,
+            "%s is what \"archive subscribe\" made of another archive, and could not "
+            "be gone on with if a pipeline wrote it too; name another file, or replace "
+            "it with --overwrite",
+            target->place.path);
     }
     return found->has_rows && options->existing == TIDE_EXISTING_REFUSE
                ? refuse(target, found, options, err)
