@@ -16,7 +16,9 @@ struct tide_change_fold {
     struct tide_change_version *versions;
     size_t version_count;
     size_t next_version; /* of the rows that are given */
-    size_t version;      /* of the newest row that counted */
+    size_t row_version;  /* of the last one that was, with is_begun */
+    bool is_begun;
+    size_t version; /* of the newest row that counted */
     bool has_version;
     struct tide_change_rows rows;
     struct tide_change_place truncated;
@@ -392,7 +394,10 @@ tide_status tide_change_fold_add(struct tide_change_fold *fold, const struct tid
 {
     bool is_change = row->kind == TIDE_ROW_CHANGE;
     bool counts = is_change && is_by_moment(fold, row);
-    tide_change_reach_take(&fold->reach, row, counts);
+    bool is_reformed = fold->is_begun && fold->row_version != fold->next_version;
+    tide_change_reach_take(&fold->reach, row, counts, is_reformed);
+    fold->row_version = fold->next_version;
+    fold->is_begun = true;
     if (is_change) {
         return counts ? take_change(fold, row, err) : TIDE_OK;
     }

@@ -94,15 +94,19 @@ static void take_change(struct tide_change_reach *reach, const struct tide_chang
     reach->utc_us = row->commit_us > reach->utc_us ? row->commit_us : reach->utc_us;
 }
 
-/* A run that goes on names the place where the log was, which may be far behind the change before:
- * whether there is one in between, the next change tells, or the copy's end. */
-static void take_opening(struct tide_change_reach *reach, const struct tide_change_row *row)
+/*
+ * A run that goes on names the place where the log was, which may be far behind the change before:
+ * whether there is one in between, the next change tells, or the copy's end. But where a table was
+ * altered while nobody followed, its changes of that time are lost, and they do not know of it.
+ */
+static void take_opening(struct tide_change_reach *reach, const struct tide_change_row *row,
+                         bool is_reformed)
 {
     struct tide_change_place from = place_of(row);
     if (tide_change_place_compare(from, reach->newest) <= 0) {
         return;
     }
-    if (is_of_log(reach, row) && from.place.index >= TIDE_INDEX_LAST) {
+    if (!is_reformed && is_of_log(reach, row) && from.place.index >= TIDE_INDEX_LAST) {
         reach->is_open = true;
         return;
     }
@@ -122,13 +126,13 @@ static void take_end(struct tide_change_reach *reach, const struct tide_change_r
 }
 
 void tide_change_reach_take(struct tide_change_reach *reach, const struct tide_change_row *row,
-                            bool counts)
+                            bool counts, bool is_reformed)
 {
     begin(reach);
     if (row->kind == TIDE_ROW_CHANGE) {
         take_change(reach, row, counts);
     } else if (row->kind == TIDE_ROW_BEGIN || row->kind == TIDE_ROW_RESUME) {
-        take_opening(reach, row);
+        take_opening(reach, row, is_reformed);
     } else if (row->kind == TIDE_ROW_END) {
         take_end(reach, row);
     }

@@ -21,9 +21,9 @@ struct tide_change_reach {
 };
 
 /** Takes the next row of the series: changes, and of any copy the begins and ends. `counts`: it is
- * by the moment. */
+ * by the moment. `is_reformed`: the row before had other columns. */
 void tide_change_reach_take(struct tide_change_reach *reach, const struct tide_change_row *row,
-                            bool counts);
+                            bool counts, bool is_reformed);
 
 /** The doubts after all rows so far. */
 struct tide_change_doubts tide_change_reach_doubts(const struct tide_change_reach *reach);

@@ -106,6 +106,21 @@ def test_moments_at_which_nothing_happened_are_no_gap(run, start, tmp_path):
     assert [ids_of(run, moment) for moment in quiet] == [[1], [1, 2], [1, 2]]
 
 
+def test_moments_at_which_an_altered_table_was_not_followed_are_in_doubt(run, start, tmp_path):
+    """A run that goes on copies it anew: changes of its old form do not come any more."""
+    (tmp_path / "g.yaml").write_text(CONFIGURATION)
+    execute(tmp_path / "g.db", "CREATE TABLE t (id INTEGER PRIMARY KEY)", "INSERT INTO t VALUES (1)")
+    follow(start, run, count=3, path=tmp_path / "g.db")
+    execute(tmp_path / "g.db", "INSERT INTO t VALUES (2)", "DELETE FROM t WHERE id = 1")
+    altered = now()
+    execute(tmp_path / "g.db", "ALTER TABLE t ADD COLUMN v DEFAULT 'x'")
+    follow(start, run, count=6, path=tmp_path / "g.db")
+    frames = run("archive", "cat", "g.tide", "--changes").check().out
+    assert frames.count('"kind":"begin"') == 2 and '"kind":"change"' not in frames
+    assert ids_of(run, now()) == [2]
+    assert ids_of(run, altered, code=1) == [1]
+
+
 def test_times_that_are_printed_include_their_changes(run, start, tmp_path):
     (tmp_path / "g.yaml").write_text(CONFIGURATION)
     execute(tmp_path / "g.db", "CREATE TABLE t (id INTEGER PRIMARY KEY)", "INSERT INTO t VALUES (1)")

@@ -15,7 +15,8 @@ static const struct tide_change_snapshot base = {
 };
 
 struct step {
-    char kind; /* c: change, b, r: begin or resume, e: end of another copy; 0: none */
+    char kind; /* c: change, b, r: begin or resume, e: end of another copy, B: begin of one with
+                  other columns; 0: none */
     uint32_t incarnation;
     uint64_t position; /* 0: none */
     uint64_t index;    /* of a change that of its prev, with `prev` */
@@ -25,10 +26,10 @@ struct step {
 static struct tide_change_row row_of(const struct step *step)
 {
     struct tide_place place = {{0, step->position}, step->index, step->position > 0};
-    struct tide_change_row row = {.kind = step->kind == 'c'   ? TIDE_ROW_CHANGE
-                                          : step->kind == 'b' ? TIDE_ROW_BEGIN
-                                          : step->kind == 'r' ? TIDE_ROW_RESUME
-                                                              : TIDE_ROW_END,
+    struct tide_change_row row = {.kind = step->kind == 'c'                        ? TIDE_ROW_CHANGE
+                                          : step->kind == 'b' || step->kind == 'B' ? TIDE_ROW_BEGIN
+                                          : step->kind == 'r'                      ? TIDE_ROW_RESUME
+                                                                                   : TIDE_ROW_END,
                                   .place = place,
                                   .incarnation = step->incarnation,
                                   .commit_us = (int64_t)step->position * 10000};
@@ -49,7 +50,8 @@ static struct tide_change_doubts doubts_of(const struct step *steps,
                           ? row.incarnation <= moment->place.incarnation &&
                                 row.place.position.lo <= moment->place.place.position.lo
                           : row.commit_us <= moment->utc_us;
-        tide_change_reach_take(&reach, &row, row.kind == TIDE_ROW_CHANGE && counts);
+        tide_change_reach_take(&reach, &row, row.kind == TIDE_ROW_CHANGE && counts,
+                               steps[i].kind == 'B');
     }
     return tide_change_reach_doubts(&reach);
 }
@@ -75,6 +77,9 @@ static const struct {
     {{{'c', 1, 20, 0, 9}, {'b', 2, 0, 0}, {'e', 2, 0, 0}}, 20},
     {{{'b', 2, 0, 0}, {'e', 2, 0, 0}}, 10},
     {{{'c', 1, 20, 0, 9}, {'c', 2, 60, 0, 0}}, 20},
+    /* A table was altered while nobody followed. */
+    {{{'c', 1, 20, 0, 9}, {'B', 1, 25, ALL}, {'e', 1, 20, 0}, {'c', 1, 30, 0, 20}}, 20},
+    {{{'c', 1, 20, 0, 9}, {'B', 1, 20, 0}, {'e', 1, 20, 0}, {'c', 1, 30, 0, 20}}, 50},
     /* Its end does; and it may still do so. */
     {{{'c', 1, 20, 0, 9}, {'b', 1, 25, ALL}, {'e', 1, 24, 0}, {'c', 1, 30, 0, 24}}, 20},
     {{{'c', 1, 20, 0, 9}, {'b', 1, 25, ALL}}, 20},
