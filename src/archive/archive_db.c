@@ -1,6 +1,7 @@
 #include "archive/archive_db.h"
 
 #include <errno.h>
+#include <inttypes.h>
 #include <sqlite3.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -322,12 +323,80 @@ static tide_status require_same_version(struct tide_archive *archive, struct tid
     return TIDE_OK;
 }
 
+/* In the file itself, without what is only in the log. */
+static tide_status file_bytes(struct tide_archive *archive, int64_t *ret_bytes,
+                              struct tide_error *err)
+{
+    sqlite3_file *file = NULL;
+    sqlite3_int64 bytes = 0;
+    int rc = sqlite3_file_control(archive->db, "main", SQLITE_FCNTL_FILE_POINTER, (void *)&file);
+    if (rc == SQLITE_OK && file != NULL && file->pMethods != NULL) {
+        rc = file->pMethods->xFileSize(file, &bytes);
+    }
+    *ret_bytes = bytes;
+    return rc == SQLITE_OK ? TIDE_OK : tide_archive_fail(archive, rc, err);
+}
+
+/* Pages do not change their size while the file is open. */
+static tide_status read_page_bytes(struct tide_archive *archive, struct tide_error *err)
+{
+    bool is_any = false;
+    int64_t vacuum = 0;
+    TIDE_TRY(tide_archive_ask(archive, err, &is_any, &vacuum, "PRAGMA auto_vacuum", ""));
+    TIDE_TRY(tide_archive_ask(archive, err, &is_any, &archive->page_bytes, "PRAGMA page_size", ""));
+    archive->page_bytes = vacuum == 1 ? 0 : archive->page_bytes;
+    return TIDE_OK;
+}
+
+/* As large as its pages say, those in the log too. */
+static tide_status bytes_of_pages(struct tide_archive *archive, int64_t *ret_bytes,
+                                  struct tide_error *err)
+{
+    bool is_any = false;
+    int64_t pages = 0;
+    TIDE_TRY(tide_archive_ask(archive, err, &is_any, &pages, "PRAGMA page_count", ""));
+    *ret_bytes = pages * archive->page_bytes;
+    return TIDE_OK;
+}
+
+tide_status tide_archive_require_uncut(struct tide_archive *archive, struct tide_error *err)
+{
+    int64_t bytes = 0;
+    int64_t wanted = 0;
+    if (!archive->has_bytes_min) {
+        TIDE_TRY(read_page_bytes(archive, err));
+    }
+    TIDE_TRY(file_bytes(archive, &bytes, err));
+    TIDE_TRY(bytes_of_pages(archive, &wanted, err));
+    int64_t least = wanted < archive->bytes_min ? wanted : archive->bytes_min;
+    if (archive->has_bytes_min && bytes < least) {
+        return tide_fail(err, TIDE_CORRUPT,
+                         "%s: %s: the file was cut to %" PRId64 " bytes while it was open (it had "
+                         "%" PRId64 " at least); take it from a copy",
+                         archive->path, archive->doing, bytes, least);
+    }
+    archive->has_bytes_min = true;
+    archive->bytes_min = bytes < wanted ? bytes : wanted;
+    return TIDE_OK;
+}
+
+tide_status tide_archive_note_given_back(struct tide_archive *archive, struct tide_error *err)
+{
+    int64_t wanted = 0;
+    TIDE_TRY(bytes_of_pages(archive, &wanted, err));
+    archive->bytes_min = wanted < archive->bytes_min ? wanted : archive->bytes_min;
+    return TIDE_OK;
+}
+
 tide_status tide_archive_begin(struct tide_archive *archive, struct tide_error *err)
 {
     TIDE_TRY(tide_archive_run(archive, err, "BEGIN IMMEDIATE", ""));
     tide_status status = archive->access == TIDE_ARCHIVE_EDIT_BESIDE
                              ? require_permission(archive, err)
                              : require_same_version(archive, err);
+    status = status == TIDE_OK && archive->access == TIDE_ARCHIVE_WRITE
+                 ? tide_archive_require_uncut(archive, err)
+                 : status;
     if (status != TIDE_OK) {
         tide_archive_rollback(&archive);
     }
@@ -378,6 +447,7 @@ tide_status tide_archive_give_back(struct tide_archive *archive, int pages, int6
             return TIDE_OK;
         }
         TIDE_TRY(tide_archive_run(archive, err, sql, "")); /* steps to the end: a page a step */
+        TIDE_TRY(tide_archive_note_given_back(archive, err));
         TIDE_TRY(tide_archive_ask(archive, err, &is_any, &free_pages, "PRAGMA freelist_count", ""));
         if (free_pages >= before) {
             return TIDE_OK; /* a file without incremental vacuum keeps them */

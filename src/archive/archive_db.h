@@ -27,6 +27,10 @@ struct tide_archive {
     /* Of a handle that writes: changes when another one has written. */
     bool has_data_version;
     int64_t data_version;
+    /* Of a writer: the file has not less bytes, unless somebody has cut it. */
+    bool has_bytes_min;
+    int64_t bytes_min;
+    int64_t page_bytes; /* 0: any commit may make the file smaller, so it is not known */
     /* Of a writer that lets others edit: their transactions so far. */
     bool allows_edits;
     int64_t edits;
@@ -108,6 +112,13 @@ tide_status tide_archive_allow_edits(struct tide_archive *archive, bool is_allow
  * edits that it allows; TIDE_TIMEOUT for one that edits beside a writer who does not.
  */
 tide_status tide_archive_begin(struct tide_archive *archive, struct tide_error *err);
+
+/** Of a writer: TIDE_CORRUPT the file was cut, which SQLite does not notice: it would fill what is
+ * missing with zeros when it folds the log in. */
+tide_status tide_archive_require_uncut(struct tide_archive *archive, struct tide_error *err);
+
+/** To be called when free pages have been given back, which makes the file smaller. */
+tide_status tide_archive_note_given_back(struct tide_archive *archive, struct tide_error *err);
 
 /** Commits; on failure the transaction is open still, for tide_archive_rollback. */
 tide_status tide_archive_commit(struct tide_archive *archive, struct tide_error *err);

@@ -28,6 +28,7 @@ static tide_status beat(struct tide_archive_writer *writer, struct tide_error *e
 /* What a reader's snapshot keeps from being folded in is folded in later. */
 static tide_status checkpoint(struct tide_archive_writer *writer, struct tide_error *err)
 {
+    TIDE_TRY(tide_archive_require_uncut(writer->archive, err));
     int rc = sqlite3_wal_checkpoint_v2(writer->archive->db, "main", SQLITE_CHECKPOINT_PASSIVE, NULL,
                                        NULL);
     return rc == SQLITE_OK || (rc & 0xff) == SQLITE_BUSY
@@ -70,7 +71,11 @@ static tide_status give_back(struct tide_archive *archive, int pages, bool *ret_
     TIDE_TRY(tide_archive_ask(archive, err, &is_any, &free_pages, "PRAGMA freelist_count", ""));
     TIDE_TRY(tide_archive_ask(archive, err, &is_any, &all, "PRAGMA page_count", ""));
     *ret_is_more = free_pages * 10 > all;
-    return *ret_is_more ? tide_archive_run(archive, err, sql, "") : TIDE_OK;
+    if (!*ret_is_more) {
+        return TIDE_OK;
+    }
+    TIDE_TRY(tide_archive_run(archive, err, sql, ""));
+    return tide_archive_note_given_back(archive, err);
 }
 
 tide_status tide_archive_writer_give_back(struct tide_archive_writer *writer, int pages,

@@ -307,8 +307,8 @@ static void finish_sink(struct tide_sink_engine *engine)
         return;
     }
     if (engine->options.ops->finish(engine->sink, &err) != TIDE_OK) {
-        tide_log(TIDE_LOG_WARN, "sink %s: at its end: %s; all is held there nevertheless",
-                 engine->name, err.message);
+        tide_log(TIDE_LOG_WARN, "sink %s: at its end: %s%s", engine->name, err.message,
+                 err.status == TIDE_CORRUPT ? "" : "; all is held there nevertheless");
     }
     engine->options.ops->counts(engine->sink, &engine->flushed);
 }

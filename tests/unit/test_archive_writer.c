@@ -300,6 +300,36 @@ static void resume_records_the_session_and_clears_complete(void **state)
                      1);
 }
 
+/* SQLite would go on, and fill the hole with zeros. */
+static void write_into_a_file_that_was_cut_is_corrupt(void **state)
+{
+    (void)state;
+    kit_ok(&kit, kit_write(&kit, "s", 1, 2000));
+    kit_reopen(&kit);
+    kit_ok(&kit, kit_write(&kit, "s", 2001, 2002));
+    assert_true(kit_number(&kit, "SELECT page_count FROM pragma_page_count") > 6);
+    assert_int_equal(truncate(kit.path, 5 * 4096), 0);
+    kit_fails(kit_write(&kit, "s", 2003, 2003), TIDE_CORRUPT, "was cut to 20480 bytes");
+    int64_t next_us = 0;
+    kit_fails(tide_archive_tend(kit.writer, &next_us, &kit.err), TIDE_CORRUPT, "was cut");
+}
+
+static void write_goes_on_when_the_file_was_made_smaller_by_us(void **state)
+{
+    (void)state;
+    bool is_more = false;
+    struct tide_archive_retention retention = {.source = kit.source, .cutoff_ts = 3000};
+    struct tide_archive_retained retained;
+    kit_ok(&kit, kit_write(&kit, "s", 1, 3000));
+    kit_reopen(&kit);
+    kit_ok(&kit, tide_archive_writer_retain(kit.writer, &retention, &retained, &kit.err));
+    kit_ok(&kit, tide_archive_writer_give_back(kit.writer, 100, &is_more, &kit.err));
+    (void)kit_number(&kit, "PRAGMA wal_checkpoint"); /* the file is cut to what is left here */
+    kit_ok(&kit, kit_write(&kit, "s", 3001, 3500));
+    kit_ok(&kit, kit_write(&kit, "s", 3501, 3502));
+    assert_string_equal(kit_times(&kit, "s"), "3000-3502");
+}
+
 static void resume_of_a_source_without_rows_says_null(void **state)
 {
     (void)state;
@@ -635,6 +665,10 @@ int main(void)
         cmocka_unit_test_setup_teardown(resume_refuses_rows_at_or_before_the_newest, kit_setup_test,
                                         kit_teardown_test),
         cmocka_unit_test_setup_teardown(resume_records_the_session_and_clears_complete,
+                                        kit_setup_test, kit_teardown_test),
+        cmocka_unit_test_setup_teardown(write_into_a_file_that_was_cut_is_corrupt, kit_setup_test,
+                                        kit_teardown_test),
+        cmocka_unit_test_setup_teardown(write_goes_on_when_the_file_was_made_smaller_by_us,
                                         kit_setup_test, kit_teardown_test),
         cmocka_unit_test_setup_teardown(resume_of_a_source_without_rows_says_null, kit_setup_test,
                                         kit_teardown_test),
