@@ -81,6 +81,9 @@ static const struct argp argp = {
         "failed.",
 };
 
+/* Said of a copy that all before it is forgotten for. */
+#define STUBS "; rows that were too long for that copy are known by their keys, until they change"
+
 static void say(const struct tide_archive_series_info *series, const char *what, int64_t ns,
                 const char *more)
 {
@@ -98,16 +101,17 @@ static const char *plural(int64_t count)
 }
 
 static tide_status forget(struct tide_archive *archive,
-                          const struct tide_archive_series_info *series, int64_t keep_from,
-                          struct tide_error *err)
+                          const struct tide_archive_series_info *series,
+                          const struct tide_change_snapshot *floor, struct tide_error *err)
 {
     struct tide_archive_retained done;
-    char more[128];
-    TIDE_TRY(tide_change_forget(archive, series, keep_from, &done, err));
+    char more[256];
+    TIDE_TRY(tide_change_forget(archive, series, floor->begin_ts, &done, err));
     (void)snprintf(more, sizeof(more),
-                   ": %" PRId64 " segment%s and %" PRId64 " live row%s forgotten", done.segments,
-                   plural(done.segments), done.live_rows, plural(done.live_rows));
-    say(series, "kept from", keep_from, more);
+                   ": %" PRId64 " segment%s and %" PRId64 " live row%s forgotten%s", done.segments,
+                   plural(done.segments), done.live_rows, plural(done.live_rows),
+                   floor->has_stub ? STUBS : "");
+    say(series, "kept from", floor->begin_ts, more);
     return TIDE_OK;
 }
 
@@ -150,7 +154,6 @@ static tide_status retain_series(const struct retain_command *command, struct ti
 {
     TIDE_CLEANUP(tide_change_history_free_ptr) struct tide_change_history *history = NULL;
     struct tide_change_summary summary;
-    int64_t keep_from = 0;
     int64_t cutoff_ts =
         command->cutoff_us > INT64_MAX / 1000 ? INT64_MAX : command->cutoff_us * 1000;
     if (command->is_folding) {
@@ -161,7 +164,8 @@ static tide_status retain_series(const struct retain_command *command, struct ti
         say(series, "nothing is older: all is kept from", summary.first_ts, "");
         return TIDE_OK;
     }
-    if (!tide_change_history_floor(history, cutoff_ts, &keep_from)) {
+    const struct tide_change_snapshot *floor = tide_change_history_floor(history, cutoff_ts);
+    if (floor == NULL) {
         say(series, "left as it is: no complete copy of it ended before", cutoff_ts,
             ", and without one rows would be lost that have not changed since; copy the table "
             "anew (tidemark backfill)");
@@ -169,10 +173,10 @@ static tide_status retain_series(const struct retain_command *command, struct ti
         return TIDE_OK;
     }
     if (command->is_dry) {
-        say(series, "would be kept from", keep_from, "");
+        say(series, "would be kept from", floor->begin_ts, floor->has_stub ? STUBS : "");
         return TIDE_OK;
     }
-    return forget(archive, series, keep_from, err);
+    return forget(archive, series, floor, err);
 }
 
 static tide_status run(const struct retain_command *command, bool *ret_is_left,

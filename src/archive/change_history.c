@@ -243,6 +243,7 @@ static void take_row(struct tide_change_snapshot *snapshot, struct entry *entry,
     if (tide_change_place_compare(place, snapshot->newest_row) > 0) {
         snapshot->newest_row = place;
     }
+    snapshot->has_stub = snapshot->has_stub || row->kind == TIDE_ROW_STUB;
     if (row->kind == TIDE_ROW_STUB && row->key == NULL) {
         snapshot->has_keyless_stub = true;
     }
@@ -451,8 +452,8 @@ tide_status tide_change_history_base(const struct tide_change_history *history,
     return TIDE_OK;
 }
 
-bool tide_change_history_floor(const struct tide_change_history *history, int64_t cutoff_ts,
-                               int64_t *ret_begin_ts)
+const struct tide_change_snapshot *
+tide_change_history_floor(const struct tide_change_history *history, int64_t cutoff_ts)
 {
     const struct tide_change_snapshot *newest = NULL;
     for (size_t i = 0; i < history->count; i++) {
@@ -462,9 +463,5 @@ bool tide_change_history_floor(const struct tide_change_history *history, int64_
             newest = snapshot;
         }
     }
-    if (newest == NULL) {
-        return false;
-    }
-    *ret_begin_ts = newest->begin_ts;
-    return true;
+    return newest;
 }

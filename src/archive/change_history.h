@@ -34,6 +34,7 @@ struct tide_change_snapshot {
     bool has_begin;        /* or a resume from the first row */
     bool has_end;          /* and no frame of a later attempt came */
     bool is_complete;      /* begin, end and each seq between */
+    bool has_stub;         /* a row was too long for it: its values are not known by it */
     bool has_keyless_stub; /* so a row of the table is not known at all */
     int64_t begin_ts;      /* of the archive's rows; of the first there is */
     int64_t end_ts;
@@ -109,8 +110,8 @@ tide_status tide_change_history_base(const struct tide_change_history *history,
 
 /**
  * What retention must keep of a series to a cutoff (a time of the archive's rows): all rows since
- * the begin of the newest complete snapshot that ended before it. False when there is no such
- * snapshot: then all must be kept.
+ * the begin of this newest complete snapshot that ended before it; the history's. NULL when there
+ * is no such snapshot: then all must be kept.
  */
-bool tide_change_history_floor(const struct tide_change_history *history, int64_t cutoff_ts,
-                               int64_t *ret_begin_ts);
+const struct tide_change_snapshot *
+tide_change_history_floor(const struct tide_change_history *history, int64_t cutoff_ts);

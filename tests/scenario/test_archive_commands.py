@@ -748,3 +748,5 @@ def test_rows_in_doubt_are_named(run, start, tmp_path):
     assert "19 rows were too long" in found.err
     assert 'alone: {"id":3}, {"id":6}, {"id":9}' in found.err and found.err.endswith("…\n")
     assert '{"id":3}, {"id":6}' in run("archive", "export", "l.tide", "out").check(1).err
+    said = run("archive", "retain", "l.tide", "--older-than", "2099-01-01T00:00:00Z", "--dry-run")
+    assert "; rows that were too long for that copy are known by their keys" in said.check().out

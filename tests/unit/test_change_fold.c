@@ -927,7 +927,6 @@ static void copy_without_a_place_is_of_no_earlier_position(void **state)
 static void floor_is_the_begin_of_the_newest_copy_that_ended_before(void **state)
 {
     struct script script TIDE_CLEANUP(script_done) = {0};
-    int64_t begin = -1;
     (void)state;
     (void)add(&script, TIDE_ROW_BEGIN, 5);  /* time 0 */
     add(&script, TIDE_ROW_END, 5)->seq = 0; /* 1 */
@@ -938,13 +937,11 @@ static void floor_is_the_begin_of_the_newest_copy_that_ended_before(void **state
         script.rows[i].snapshot_id[TIDE_UUID_LEN - 1] = (char)('0' + i / 2);
     }
     struct tide_change_fold *fold TIDE_CLEANUP(tide_change_fold_free_ptr) = fold_script(&script);
-    assert_false(tide_change_history_floor(script.history, 1, &begin));
-    assert_true(tide_change_history_floor(script.history, 2, &begin));
-    assert_int_equal(begin, 0);
-    assert_true(tide_change_history_floor(script.history, 3, &begin));
-    assert_int_equal(begin, 0);
-    assert_true(tide_change_history_floor(script.history, 4, &begin));
-    assert_int_equal(begin, 2);
+    assert_null(tide_change_history_floor(script.history, 1));
+    assert_int_equal(tide_change_history_floor(script.history, 2)->begin_ts, 0);
+    assert_int_equal(tide_change_history_floor(script.history, 3)->begin_ts, 0);
+    assert_int_equal(tide_change_history_floor(script.history, 4)->begin_ts, 2);
+    assert_false(tide_change_history_floor(script.history, 4)->has_stub);
     assert_int_equal(tide_change_fold_start(fold), 2);
 }
 

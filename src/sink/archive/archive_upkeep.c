@@ -188,7 +188,6 @@ static tide_status retain(struct look *look, const struct tide_archive_series_in
 {
     int64_t oldest = series->segments > 0 ? series->sealed_from : series->live_from;
     struct table *table = table_of(look->upkeep, series->name);
-    int64_t keep_from = 0;
     if (oldest >= look->cutoff_ts) {
         return TIDE_OK;
     }
@@ -196,16 +195,18 @@ static tide_status retain(struct look *look, const struct tide_archive_series_in
         table->history = tide_change_history_new(NULL);
     }
     TIDE_TRY(feed(look, series, table, err));
-    if (!tide_change_history_floor(table->history, look->cutoff_ts, &keep_from)) {
+    const struct tide_change_snapshot *floor =
+        tide_change_history_floor(table->history, look->cutoff_ts);
+    if (floor == NULL) {
         look->left = look->left_count++ == 0 ? series->name : look->left;
         return TIDE_OK;
     }
-    if (table->is_kept && table->kept_from == keep_from) {
+    if (table->is_kept && table->kept_from == floor->begin_ts) {
         return TIDE_OK;
     }
-    TIDE_TRY(forget(look, series, keep_from, err));
+    TIDE_TRY(forget(look, series, floor->begin_ts, err));
     table->is_kept = true;
-    table->kept_from = keep_from;
+    table->kept_from = floor->begin_ts;
     return TIDE_OK;
 }
 
