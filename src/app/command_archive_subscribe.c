@@ -217,7 +217,22 @@ static void print_json(const struct subscribe_command *command,
                  counts->segments_opened, counts->sealed, counts->gaps, counts->unknown_frames);
 }
 
-/* A pipe's stream ends well wherever a frame does: whether that is all, only its sender knows. */
+static bool is_pipe(const struct subscribe_command *command)
+{
+    return command->address.kind == TIDE_ADDRESS_STANDARD;
+}
+
+/* A pipe's stream ends well wherever a frame does: whether that is all, only its sender knows, who
+ * says so when it has no more. Whether that was the last it said, or it was killed, tells the end.
+ */
+static bool is_whole(const struct subscribe_command *command,
+                     const struct tide_subscriber_counts *counts)
+{
+    bool is_ended = !is_pipe(command) || tide_subscriber_is_at_rest(command->subscriber);
+    return is_ended &&
+           (command->network.goes_on || (counts->rows_skipped == 0 && counts->gaps == 0));
+}
+
 static void report(const struct subscribe_command *command,
                    const struct tide_subscriber_counts *counts)
 {
@@ -225,10 +240,10 @@ static void report(const struct subscribe_command *command,
     if (command->network.is_json) {
         print_json(command, counts);
     }
-    if (command->address.kind == TIDE_ADDRESS_STANDARD &&
-        !tide_subscriber_is_caught_up(command->subscriber)) {
+    if (is_pipe(command) && !tide_subscriber_is_at_rest(command->subscriber)) {
         tide_log(TIDE_LOG_WARN,
-                 "the stream is whole, but does not say that its publisher had no more");
+                 "the stream ends where its publisher does not say that it had no more: it may "
+                 "have been killed; go on with another stream");
     }
 }
 
@@ -273,7 +288,7 @@ static tide_status run(struct subscribe_command *command, bool *ret_is_whole,
     if (status == TIDE_OK) {
         report(command, &counts);
     }
-    *ret_is_whole = command->network.goes_on || (counts.rows_skipped == 0 && counts.gaps == 0);
+    *ret_is_whole = is_whole(command, &counts);
     return status;
 }
 

@@ -193,6 +193,16 @@ tide_status tide_archive_sealed_to(struct tide_archive *archive, int64_t source,
         series);
 }
 
+tide_status tide_archive_oldest(struct tide_archive *archive, int64_t source, tide_str series,
+                                bool *ret_is_any, int64_t *ret_ts, struct tide_error *err)
+{
+    return tide_archive_ask(archive, err, ret_is_any, ret_ts,
+                            "SELECT COALESCE((SELECT first_ts FROM segments WHERE source_id = ?1 "
+                            "AND stream = ?2 ORDER BY last_ts LIMIT 1), (SELECT MIN(ts) FROM wal "
+                            "WHERE source_id = ?1 AND stream = ?2))",
+                            "it", source, series);
+}
+
 tide_status tide_archive_live_count(struct tide_archive *archive, int64_t source, tide_str series,
                                     bool has_after, int64_t after_ts, struct tide_archive_mark mark,
                                     int64_t *ret_count, struct tide_error *err)

@@ -96,6 +96,10 @@ tide_status tide_archive_live_number(struct tide_archive *archive, int64_t sourc
 tide_status tide_archive_sealed_to(struct tide_archive *archive, int64_t source, tide_str series,
                                    bool *ret_is_any, int64_t *ret_ts, struct tide_error *err);
 
+/** The time of the first row of the series that there is, sealed or live. */
+tide_status tide_archive_oldest(struct tide_archive *archive, int64_t source, tide_str series,
+                                bool *ret_is_any, int64_t *ret_ts, struct tide_error *err);
+
 /** How many rows of the tail behind `after_ts` have a number up to that of the mark. */
 tide_status tide_archive_live_count(struct tide_archive *archive, int64_t source, tide_str series,
                                     bool has_after, int64_t after_ts, struct tide_archive_mark mark,

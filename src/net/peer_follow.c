@@ -51,7 +51,8 @@ static tide_status next_piece(struct tide_peer *peer, int64_t now_us, struct tid
     const struct tide_server_options *options = &peer->peers->options;
     TIDE_TRY(options->feeds->next(peer->feed, &peer->out, options->piece_bytes, &peer->is_caught_up,
                                   err));
-    bool is_due = !peer->is_told || (peer->out.len == 0 && now_us >= peer->keep_alive_at_us);
+    bool is_due = !peer->is_told || peer->ends || /* it is the last frame of a stream, too */
+                  (peer->out.len == 0 && now_us >= peer->keep_alive_at_us);
     if (peer->is_caught_up && is_due) {
         peer->is_told = true;
         TIDE_TRY(options->feeds->keep_alive(peer->feed, &peer->out, err));

@@ -14,6 +14,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 struct tide_tls_context {
     SSL_CTX *ctx;
@@ -63,10 +64,17 @@ static tide_status check_key_rights(const char *path, struct tide_error *err)
     return TIDE_OK;
 }
 
+static tide_status check_readable(const char *path, struct tide_error *err)
+{
+    return access(path, R_OK) == 0 ? TIDE_OK
+                                   : tide_fail(err, TIDE_INVALID, "%s: %s", path, strerror(errno));
+}
+
 static tide_status take_certificate(SSL_CTX *ctx, const struct tide_tls_options *options,
                                     struct tide_error *err)
 {
     TIDE_TRY(check_key_rights(options->key, err));
+    TIDE_TRY(check_readable(options->certificate, err));
     if (SSL_CTX_use_certificate_chain_file(ctx, options->certificate) != 1) {
         return fail_file(err, options->certificate, "it is no certificate that can be used");
     }
@@ -82,6 +90,9 @@ static tide_status take_authorities(SSL_CTX *ctx, const struct tide_tls_options 
                                     struct tide_error *err)
 {
     bool is_asked = options->authorities != NULL || !options->is_server;
+    if (options->authorities != NULL) {
+        TIDE_TRY(check_readable(options->authorities, err));
+    }
     if (options->authorities != NULL &&
         SSL_CTX_load_verify_locations(ctx, options->authorities, NULL) != 1) {
         return fail_file(err, options->authorities, "it holds no certificates of authorities");

@@ -7,6 +7,7 @@
 #include "archive/change_encoder.h"
 #include "base/alloc.h"
 #include "base/limits.h"
+#include "format/wire/order.h"
 #include "replication/publisher_state.h"
 
 /* Where the source of that id is among all, or would be. */
@@ -366,6 +367,25 @@ static tide_status begin_now(struct tide_publisher *publisher,
     return TIDE_OK;
 }
 
+/*
+ * The newest row that the follower has of a series came from here. Where all that is left begins
+ * behind it, it has been forgotten, and with it rows behind it, for all anybody knows.
+ */
+static tide_status note_gaps(struct tide_publisher_source *source, struct tide_archive *archive,
+                             struct tide_error *err)
+{
+    for (size_t i = 0; source->hello != NULL && i < source->hello->series_count; i++) {
+        const struct tide_wire_hello_series *held = &source->hello->series[i];
+        bool is_any = false;
+        int64_t oldest = 0;
+        TIDE_TRY(tide_archive_oldest(archive, source->id, held->name, &is_any, &oldest, err));
+        if (is_any && held->has_newest && oldest > held->newest_ts) {
+            source->seq = TIDE_WIRE_SEQ_BEHIND_GAP;
+        }
+    }
+    return TIDE_OK;
+}
+
 tide_status tide_publisher_begin(struct tide_publisher *publisher, struct tide_buf *out,
                                  struct tide_error *err)
 {
@@ -378,6 +398,9 @@ tide_status tide_publisher_begin(struct tide_publisher *publisher, struct tide_b
     TIDE_TRY(tide_archive_tail_newest(publisher->tails[TIDE_ARCHIVE_CLOCK_OFFSETS], &newest, err));
     publisher->opening_offset = newest.number;
     TIDE_TRY(tide_publisher_introduce(publisher, out, err));
+    for (size_t i = 0; i < publisher->source_count; i++) {
+        TIDE_TRY(note_gaps(publisher->sources[i], publisher->archive, err));
+    }
     if (publisher->options.from != TIDE_PUBLISH_NOW) {
         return TIDE_OK;
     }

@@ -269,7 +269,7 @@ tide_status tide_subscriber_sync(struct tide_subscriber *subscriber, struct tide
 static tide_status complete_sources(struct tide_subscriber *subscriber, struct tide_error *err)
 {
     for (size_t i = 0; i < subscriber->order.count; i++) {
-        if (subscriber->places[i].is_complete) {
+        if (subscriber->places[i].is_complete && !subscriber->order.places[i].has_missed) {
             TIDE_TRY(tide_archive_set_complete(subscriber->writer, subscriber->places[i].source,
                                                true, err));
         }
@@ -319,4 +319,14 @@ bool tide_subscriber_is_caught_up(const struct tide_subscriber *subscriber)
         is_caught_up = is_caught_up && subscriber->places[i].has_rested;
     }
     return is_caught_up;
+}
+
+bool tide_subscriber_is_at_rest(const struct tide_subscriber *subscriber)
+{
+    for (size_t i = 0; i < subscriber->order.count; i++) {
+        if (!subscriber->places[i].is_at_rest) {
+            return false;
+        }
+    }
+    return true;
 }

@@ -100,3 +100,7 @@ void tide_subscriber_counts(const struct tide_subscriber *subscriber,
 /** Whether a frame of rows without rows has come for each source of this connection, of one at
  * least: then all is here that the publisher had. */
 bool tide_subscriber_is_caught_up(const struct tide_subscriber *subscriber);
+
+/** Whether the last frame of each source was such a one, too: the stream does not end in between.
+ * One without sources does not. */
+bool tide_subscriber_is_at_rest(const struct tide_subscriber *subscriber);

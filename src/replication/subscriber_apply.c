@@ -4,6 +4,7 @@
 #include <string.h>
 #include <xxhash.h>
 
+#include "archive/change_encoder.h"
 #include "base/alloc.h"
 #include "base/uuid.h"
 #include "replication/subscriber_state.h"
@@ -64,6 +65,7 @@ static void note_place(struct tide_subscriber *subscriber, size_t place, int64_t
         .source = source,
         .is_complete = is_complete,
         .has_rested = is_known(subscriber, place, source), /* its rows keep their first number */
+        .is_at_rest = is_known(subscriber, place, source),
     };
 }
 
@@ -89,6 +91,9 @@ static tide_status apply_handshake(struct tide_subscriber *subscriber,
     TIDE_TRY(read_pairs(&handshake->labels, &arena, &source.labels, err));
     TIDE_TRY(read_pairs(&handshake->metadata, &arena, &source.metadata, err));
     TIDE_TRY(tide_archive_copy_source(subscriber->writer, &source, &id, err));
+    subscriber->order.places[place].is_folded =
+        tide_str_equal(tide_archive_pairs_get(&source.metadata, TIDE_STR(TIDE_ARCHIVE_KEY_ENCODER)),
+                       tide_str_from(tide_change_encoder.version));
     if (subscriber->has_said_hello && handshake->is_complete && is_known(subscriber, place, id)) {
         TIDE_TRY(tide_archive_set_complete(subscriber->writer, id, true, err));
     }
@@ -195,23 +200,28 @@ static tide_status copy_rows(struct tide_subscriber *subscriber, const struct ti
     return TIDE_OK;
 }
 
+static void skip(struct tide_subscriber *subscriber, uint64_t rows)
+{
+    subscriber->counts.rows_skipped += rows;
+    tide_subscriber_warn(subscriber, TIDE_WARN_SKIPPED,
+                         "rows have come whose columns were not sent before them; they are "
+                         "passed over until those come");
+}
+
 static tide_status apply_rows(struct tide_subscriber *subscriber, const struct tide_wire_rows *rows,
                               const struct tide_wire_verdict *verdict, struct tide_error *err)
 {
     if (verdict->is_gap) {
         subscriber->counts.gaps++;
         tide_subscriber_warn(subscriber, TIDE_WARN_GAP,
-                             "the publisher says that it has left intervals out: rows may be "
-                             "missing that came then");
+                             "the publisher says that it has left intervals out, or forgotten "
+                             "them before they could be sent: rows may be missing that came then");
     }
     if (rows->count == 0) {
         subscriber->places[verdict->place].has_rested = true;
     }
     if (verdict->is_unmatched && rows->count > 0) {
-        subscriber->counts.rows_skipped += rows->count;
-        tide_subscriber_warn(subscriber, TIDE_WARN_SKIPPED,
-                             "rows have come whose columns were not sent before them; they are "
-                             "passed over until those come");
+        skip(subscriber, rows->count);
         return TIDE_OK;
     }
     return copy_rows(subscriber, rows, verdict->place, err);
@@ -295,6 +305,20 @@ tide_status tide_subscriber_apply(struct tide_subscriber *subscriber,
 {
     struct tide_wire_verdict verdict;
     TIDE_TRY(tide_wire_order_take(&subscriber->order, frame, &verdict, err));
+    if (frame->kind != TIDE_WIRE_HANDSHAKE) {
+        subscriber->places[verdict.place].is_at_rest =
+            frame->kind == TIDE_WIRE_ROWS && frame->rows.count == 0;
+    }
+    if (verdict.is_missing) {
+        subscriber->counts.gaps++;
+        tide_subscriber_warn(subscriber, TIDE_WARN_GAP,
+                             "what rows are read by has not come wholly: no more rows of this "
+                             "source are taken out of this stream; let another one follow");
+    }
+    if (frame->kind == TIDE_WIRE_SEGMENT && verdict.is_unmatched) {
+        skip(subscriber, frame->segment.rows);
+        return TIDE_OK;
+    }
     if (frame->kind == TIDE_WIRE_SEGMENT) {
         return apply_segment(subscriber, &frame->segment, verdict.place, err);
     }

@@ -21,6 +21,7 @@ struct tide_subscriber_place {
     int64_t source; /* in our archive */
     bool is_complete;
     bool has_rested;                  /* rows without rows have come: it had no more */
+    bool is_at_rest;                  /* nothing has come since then */
     struct tide_archive_series *last; /* that was written to: rows come in runs */
 };
 

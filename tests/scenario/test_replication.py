@@ -4,13 +4,15 @@ import json
 import os
 import pathlib
 import socket
+import sqlite3
 import stat
+import struct
 import subprocess
 
 import pytest
 
 from support import followers, process, shop
-from support.followers import differences, rows_of, start_publisher
+from support.followers import ask, differences, rows_of, start_publisher
 
 TOOL = pathlib.Path(process.program()).parent / "tests/support/archive_tool"
 
@@ -109,6 +111,33 @@ def test_stream_that_is_cut_keeps_what_came_and_is_gone_on_with(program, run, tm
     assert 0 < rows_of(tmp_path / "b.tide")
     subscribed(run, "-", "b.tide", stdin=stream)
     assert differences(archive, tmp_path / "b.tide") == []
+
+
+def test_stream_whose_publisher_was_killed_is_not_taken_for_whole(program, run, tmp_path, archive):
+    """It had caught up before, and sent more, when it ended: between two frames."""
+    stream = subprocess.run([program, "archive", "publish", "a.tide", "--listen", "-", "--quiet"],
+                            cwd=tmp_path, capture_output=True, check=True, timeout=60).stdout
+    offset = struct.pack("<IBIqq", 21, 5, 0, 1, 0)
+    for follow in ((), ("--follow",)):
+        result = run("archive", "subscribe", "-", "b.tide", *follow, stdin=stream + offset).check(1)
+        assert "it may have been killed" in result.err
+    run("archive", "subscribe", "-", "b.tide", stdin=stream).check()
+    check_sound(run, "b.tide")
+
+
+def test_follower_is_told_of_rows_that_were_forgotten_while_it_was_away(run, start, tmp_path,
+                                                                        archive):
+    publisher = start_publisher(start, "a.tide", "tcp://127.0.0.1:0")
+    run("archive", "subscribe", publisher.address, "b.tide").check()
+    run("copy", "sqlite:shop.db", "archive:a.tide", "--append", "--quiet").check()
+    newest = ask(tmp_path / "b.tide", "SELECT MAX(last_ts) FROM segments")[0][0]
+    db = sqlite3.connect(tmp_path / "a.tide")
+    with db:
+        db.execute("DELETE FROM segments WHERE last_ts <= ?", (newest,))
+    db.close()
+    told = run("archive", "subscribe", publisher.address, "b.tide").check(1)
+    assert "forgotten them before they could be sent" in told.err
+    run("archive", "subscribe", publisher.address, "b.tide").check()  # once
 
 
 def test_stream_that_goes_on_into_a_file_is_stopped_between_frames(program, run, tmp_path, growing):
@@ -264,6 +293,9 @@ def test_pipeline_and_second_follower_cannot_write_a_copy(run, start, tmp_path, 
     (["publish", "a.tide", "--listen", "tcp://127.0.0.1:0", "--since", "soon"], "all, now"),
     (["publish", "a.tide", "--listen", "tcp://127.0.0.1:0", "--key", "k"], "is for tls://"),
     (["publish", "a.tide", "--listen", "unix:"], "path of a socket is missing"),
+    (["publish", "a.tide", "--listen", "tls://127.0.0.1:0", "--certificate", "nope.pem", "--key",
+      "shop.key", "--client-ca", "nope-ca.pem"], "nope.pem: No such file"),
+    (["subscribe", "tls://127.0.0.1:1", "b.tide", "--ca", "nope.pem"], "nope.pem: No such file"),
     (["subscribe"], "an ADDRESS and an ARCHIVE"),
     (["subscribe", "tcp://127.0.0.1:1"], "an ADDRESS and an ARCHIVE"),
     (["subscribe", "-", "b.tide", "c"], "too many arguments"),
@@ -275,6 +307,7 @@ def test_pipeline_and_second_follower_cannot_write_a_copy(run, start, tmp_path, 
     (["subscribe", "tcp://127.0.0.1:1", "b.tide", "--listen", "-"], "--listen"),
 ])
 def test_wrong_usage_is_said(run, tmp_path, archive, args, says):
+    (tmp_path / "shop.key").touch(0o600)
     (tmp_path / "text").write_text("no archive at all, but long enough to have a header" * 4)
     (tmp_path / "t").write_text("x")
     before = archive.read_bytes()

@@ -644,6 +644,60 @@ static void segment_that_goes_while_it_is_sent_ends_the_connection(void **state)
     follow_close(&follow);
 }
 
+static void forget_before(int64_t ts)
+{
+    struct tide_archive_retained retained;
+    const struct tide_archive_retention retention = {.source = kit.source, .cutoff_ts = ts};
+    kit_ok(&kit, tide_archive_writer_retain(kit.writer, &retention, &retained, &kit.err));
+}
+
+/* Follows once, while the publisher has everything, and again; the gaps that were said then. */
+static uint64_t gaps_after(int64_t held_to, int64_t forgotten_to, bool is_sealed)
+{
+    struct follow follow = {0};
+    struct tide_subscriber_counts counts;
+    TIDE_CLEANUP(tide_buf_done) struct tide_buf out = {0};
+    kit_setup(&kit);
+    follow_open(&follow, &kit, "copy.tide");
+    kit_ok(&kit, kit_write(&kit, "a", 1, held_to));
+    kit_ok(&kit, follow_pump(&follow));
+    follow_cut(&follow);
+    kit_ok(&kit, kit_write(&kit, "a", held_to + 1, 100));
+    forget_before(forgotten_to + 1);
+    if (is_sealed) {
+        kit_ok(&kit, kit_seal(&kit, "a"));
+    }
+    kit_ok(&kit, follow_pump(&follow));
+    kit_ok(&kit, tide_publisher_keepalive(follow.publisher, &out, &follow.err));
+    kit_ok(&kit, follow_feed(&follow, tide_buf_str(&out)));
+    tide_subscriber_counts(follow.subscriber, &counts);
+    assert_true(tide_subscriber_is_caught_up(follow.subscriber));
+    assert_int_equal(strstr(follow.warning, "forgotten") != NULL, counts.gaps > 0);
+    follow_cut(&follow); /* it is told once */
+    kit_ok(&kit, follow_pump(&follow));
+    tide_buf_reset(&out);
+    kit_ok(&kit, tide_publisher_keepalive(follow.publisher, &out, &follow.err));
+    kit_ok(&kit, follow_feed(&follow, tide_buf_str(&out)));
+    uint64_t before = counts.gaps;
+    tide_subscriber_counts(follow.subscriber, &counts);
+    assert_int_equal(counts.gaps, before);
+    follow_close(&follow);
+    kit_teardown(&kit);
+    return counts.gaps;
+}
+
+static void rows_forgotten_before_they_were_sent_are_a_gap(void **state)
+{
+    (void)state;
+    kit_teardown(&kit);
+    for (int i = 0; i < 2; i++) {
+        assert_int_equal(gaps_after(50, 60, i == 1), 1);
+        assert_int_equal(gaps_after(50, 49, i == 1), 0);
+        assert_int_equal(gaps_after(50, 0, i == 1), 0);
+    }
+    kit_setup(&kit);
+}
+
 static void next_without_news_sends_nothing(void **state)
 {
     (void)state;
@@ -696,6 +750,7 @@ int main(void)
         TEST(segment_that_goes_while_it_is_sent_ends_the_connection),
         TEST(segment_is_not_sent_behind_rows_to_a_quiet_one),
         TEST(segment_that_lies_across_what_is_sealed_is_refused),
+        TEST(rows_forgotten_before_they_were_sent_are_a_gap),
         TEST(next_without_news_sends_nothing),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

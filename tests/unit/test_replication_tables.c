@@ -153,6 +153,64 @@ static void columns_are_full_at_the_beginning_and_behind_each_sealing(void **sta
     kit_teardown(&kit);
 }
 
+/* The stream without its index frame of that number, or nothing: it has not so many. */
+static bool without_index(tide_str stream, int number, struct tide_buf *out)
+{
+    struct tide_wire_reader reader = tide_wire_reader_of(stream);
+    struct tide_wire_frame frame;
+    tide_buf_reset(out);
+    for (size_t from = 0;; from = reader.pos) {
+        tide_status status = tide_wire_reader_next(&reader, &frame, &kit.err);
+        if (status == TIDE_END) {
+            return number < 0;
+        }
+        kit_ok(&kit, status);
+        if (frame.kind != TIDE_WIRE_INDEX || number-- != 0) {
+            tide_buf_append(out, stream.ptr + from, reader.pos - from);
+        }
+    }
+}
+
+static void missing_columns_are_said_and_no_rows_taken_by_others(void **state)
+{
+    (void)state;
+    TIDE_CLEANUP(table_done) struct table table = {.maker = {.state = 11}};
+    TIDE_CLEANUP(tide_buf_done) struct tide_buf whole = {0};
+    TIDE_CLEANUP(tide_buf_done) struct tide_buf cut = {0};
+    const struct tide_publisher_options options = {0};
+    struct tide_subscriber_counts counts;
+    struct tide_publisher *publisher = NULL;
+    bool is_caught_up = false;
+    int tried = 0;
+    setup_tables();
+    for (int i = 0; i < 4; i++) {
+        change_columns(&table);
+        write_rows(&table, 3);
+    }
+    kit_ok(&kit, tide_publisher_open(kit.path, &options, &publisher, &kit.err));
+    kit_ok(&kit, tide_publisher_next(publisher, &whole, 1 << 20, &is_caught_up, &kit.err));
+    kit_ok(&kit, tide_publisher_keepalive(publisher, &whole, &kit.err));
+    tide_publisher_close(publisher);
+    for (; without_index(tide_buf_str(&whole), tried, &cut); tried++) {
+        struct follow follow = {.is_quiet = true};
+        char name[32];
+        (void)snprintf(name, sizeof(name), "copy-%d.tide", tried);
+        follow_open(&follow, &kit, name);
+        kit_ok(&kit, follow_feed(&follow, tide_buf_str(&cut)));
+        tide_subscriber_counts(follow.subscriber, &counts);
+        assert_int_equal(counts.gaps, 1);
+        assert_int_equal(counts.rows, 0);
+        assert_int_equal(counts.rows_skipped, 12);
+        follow_cut(&follow);
+        kit_ok(&kit, follow_feed(&follow, tide_buf_str(&whole)));
+        kit_ok(&kit, tide_subscriber_sync(follow.subscriber, &follow.err));
+        follow_has_same_rows(&follow);
+        follow_close(&follow);
+    }
+    assert_int_equal(tried, 4);
+    kit_teardown(&kit);
+}
+
 /* A copy has the hearts that it was told of: none. */
 static void heart_of_a_copy_does_not_beat(void **state)
 {
@@ -183,6 +241,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(rows_sealed_between_polls_come_as_rows),
         cmocka_unit_test(columns_are_full_at_the_beginning_and_behind_each_sealing),
+        cmocka_unit_test(missing_columns_are_said_and_no_rows_taken_by_others),
         cmocka_unit_test(heart_of_a_copy_does_not_beat),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

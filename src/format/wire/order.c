@@ -44,8 +44,21 @@ static tide_status introduce(struct tide_wire_order *order, uint32_t source,
     return TIDE_OK;
 }
 
-static void take_index(struct tide_wire_place *place, const struct tide_wire_index *index)
+/* Towards the crate the first lane tells alone: its second one is another. */
+static void compare_state(struct tide_wire_place *place, uint64_t lane,
+                          struct tide_wire_state state, struct tide_wire_verdict *verdict)
 {
+    verdict->is_missing = place->is_folded && !place->has_missed && state.a != lane;
+    place->has_missed = place->has_missed || verdict->is_missing;
+}
+
+static void take_index(struct tide_wire_place *place, const struct tide_wire_index *index,
+                       struct tide_wire_verdict *verdict)
+{
+    struct tide_wire_state folded =
+        place->is_folded ? tide_wire_state_fold(place->state, index->ts, index->bytes)
+                         : index->state;
+    compare_state(place, folded.a, index->state, verdict);
     place->state = index->state;
     place->has_full = place->has_full || !index->is_delta;
 }
@@ -54,9 +67,12 @@ static void take_index(struct tide_wire_place *place, const struct tide_wire_ind
 static void take_rows(struct tide_wire_place *place, const struct tide_wire_rows *rows,
                       struct tide_wire_verdict *verdict)
 {
-    verdict->is_gap =
-        place->has_seq && place->last_seq < UINT64_MAX && rows->seq > place->last_seq + 1;
-    verdict->is_unmatched = !tide_wire_state_equal(rows->state, place->state) ||
+    verdict->is_gap = place->has_seq
+                          ? place->last_seq < UINT64_MAX && rows->seq > place->last_seq + 1
+                          : rows->seq >= TIDE_WIRE_SEQ_BEHIND_GAP;
+    compare_state(place, place->state.a, rows->state, verdict);
+    verdict->is_unmatched = place->has_missed ||
+                            !tide_wire_state_equal(rows->state, place->state) ||
                             (!place->has_full && !tide_wire_state_is_none(rows->state));
     place->has_seq = true;
     place->last_seq = rows->seq;
@@ -78,7 +94,9 @@ tide_status tide_wire_order_take(struct tide_wire_order *order, const struct tid
     struct tide_wire_place *place = &order->places[found->number];
     *ret_verdict = (struct tide_wire_verdict){.place = found->number};
     if (frame->kind == TIDE_WIRE_INDEX) {
-        take_index(place, &frame->index);
+        take_index(place, &frame->index, ret_verdict);
+    } else if (frame->kind == TIDE_WIRE_SEGMENT) {
+        ret_verdict->is_unmatched = place->has_missed;
     } else if (frame->kind == TIDE_WIRE_ROWS) {
         take_rows(place, &frame->rows, ret_verdict);
     }
