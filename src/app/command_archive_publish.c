@@ -102,6 +102,9 @@ static error_t parse_option(int key, char *arg, struct argp_state *state)
     struct publish_command *command = state->input;
     switch (key) {
     case OPTION_LISTEN:
+        if (command->listen != NULL) {
+            argp_error(state, "--listen is given twice: one publisher listens at one address");
+        }
         command->listen = arg;
         return 0;
     case OPTION_SINCE:

@@ -12,6 +12,7 @@
 
 #include <inttypes.h>
 #include <stdio.h>
+#include <string.h>
 #include <unistd.h>
 
 #define WAIT_FIRST_US 200000
@@ -72,6 +73,10 @@ static error_t parse_option(int key, char *arg, struct argp_state *state)
         if (command->place == NULL) {
             argp_error(state, "an ADDRESS and an ARCHIVE are needed, e.g. tcp://127.0.0.1:9465 "
                               "copy.tide");
+        }
+        if (strcmp(command->place, "-") == 0) {
+            argp_error(state, "an archive is a file, and cannot be written to standard output; "
+                              "for a file of that name: ./-");
         }
         return 0;
     default:
@@ -173,12 +178,12 @@ static void warn(void *context, const char *message)
 
 /* What is said at the end. */
 
-static void append_count(struct tide_buf *line, uint64_t count, const char *what)
+static void append_count(struct tide_buf *line, uint64_t count, const char *one, const char *what)
 {
     char text[32];
     if (count > 0) {
         tide_format_count(text, count);
-        tide_buf_printf(line, ", %s %s", text, what);
+        tide_buf_printf(line, ", %s %s%s%s", text, one, count == 1 ? "" : "s", what);
     }
 }
 
@@ -192,13 +197,13 @@ static void show_end(const struct subscribe_command *command,
     tide_format_count(segments, counts->segments);
     tide_buf_printf(&line, "%s: %s segments and %s single rows came", command->place, segments,
                     rows);
-    append_count(&line, counts->rows_held, "rows held before");
-    append_count(&line, counts->segments_held, "segments held before");
-    append_count(&line, counts->segments_opened, "segments taken row by row");
-    append_count(&line, counts->sealed, "segments made here");
-    append_count(&line, counts->rows_skipped, "rows skipped, as their columns were not sent");
-    append_count(&line, counts->gaps, "gaps that the publisher has left");
-    append_count(&line, counts->unknown_frames, "frames of unknown kinds");
+    append_count(&line, counts->rows_held, "row", " held before");
+    append_count(&line, counts->segments_held, "segment", " held before");
+    append_count(&line, counts->segments_opened, "segment", " taken row by row");
+    append_count(&line, counts->sealed, "segment", " made here");
+    append_count(&line, counts->rows_skipped, "row", " skipped, as their columns were not sent");
+    append_count(&line, counts->gaps, "gap", " that the publisher has left");
+    append_count(&line, counts->unknown_frames, "frame", " of unknown kinds");
     tide_log(TIDE_LOG_INFO, "%s", tide_buf_cstr(&line));
     tide_buf_done(&line);
 }
@@ -287,6 +292,8 @@ static tide_status run(struct subscribe_command *command, bool *ret_is_whole,
     tide_subscriber_counts(subscriber, &counts);
     if (status == TIDE_OK) {
         report(command, &counts);
+    } else {
+        tide_subscriber_leave_nothing(subscriber);
     }
     *ret_is_whole = is_whole(command, &counts);
     return status;

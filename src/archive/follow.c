@@ -3,6 +3,10 @@
 #include <inttypes.h>
 #include <sqlite3.h>
 #include <stdlib.h>
+#include <string.h>
+
+#define XXH_INLINE_ALL
+#include <xxhash.h>
 
 #include "archive/follow_opened.h"
 #include "archive/scan.h"
@@ -18,6 +22,8 @@ static bool is_open(const struct tide_archive_writer *writer)
 static tide_status reload(struct tide_archive_writer *writer, struct tide_error *err)
 {
     tide_archive_opened_free(writer);
+    tide_map_reset(&writer->known);
+    writer->has_known = false;
     for (size_t i = 0; i < writer->series_count; i++) {
         TIDE_TRY(tide_archive_series_reload(writer->series[i], err));
     }
@@ -132,19 +138,65 @@ tide_status tide_archive_set_filling(struct tide_archive_writer *writer, bool is
 
 /* Sources */
 
-static tide_status find_source(struct tide_archive *archive,
-                               const struct tide_archive_copied_source *source, tide_str labels,
+/* What tells a source from others: its uuid, or, without one, its labels and its anchor. */
+struct source_key {
+    char bytes[TIDE_UUID_LEN + 1];
+    size_t size;
+};
+
+static struct source_key key_of(tide_str uuid, tide_str labels, int64_t anchor)
+{
+    struct source_key key = {.size = TIDE_UUID_LEN};
+    if (uuid.len == TIDE_UUID_LEN) {
+        memcpy(key.bytes, uuid.ptr, TIDE_UUID_LEN);
+        return key;
+    }
+    XXH128_hash_t digest = XXH3_128bits(labels.ptr, labels.len);
+    memcpy(key.bytes, &digest, sizeof(digest));
+    memcpy(key.bytes + sizeof(digest), &anchor, sizeof(anchor));
+    key.size = sizeof(digest) + sizeof(anchor);
+    return key;
+}
+
+static void note_known(struct tide_archive_writer *writer, const struct source_key *key, int64_t id)
+{
+    tide_map_put(&writer->known, tide_str_of(key->bytes, key->size), NULL)->number = (uint64_t)id;
+}
+
+/* All at once: a publisher may introduce thousands. Of those that are alike the first counts. */
+static tide_status read_known(struct tide_archive_writer *writer, struct tide_error *err)
+{
+    struct tide_archive *archive = writer->archive;
+    TIDE_CLEANUP(tide_archive_stmt_done) struct sqlite3_stmt *stmt = NULL;
+    TIDE_TRY(tide_archive_query(archive, &stmt, err,
+                                "SELECT id, uuid, labels, clock_anchor_wall_ns FROM sources "
+                                "ORDER BY id DESC",
+                                ""));
+    for (;;) {
+        bool is_row = false;
+        TIDE_TRY(tide_archive_step(archive, stmt, &is_row, err));
+        if (!is_row) {
+            writer->has_known = true;
+            return TIDE_OK;
+        }
+        struct source_key key =
+            key_of(tide_archive_column_bytes(stmt, 1), tide_archive_column_bytes(stmt, 2),
+                   sqlite3_column_int64(stmt, 3));
+        note_known(writer, &key, sqlite3_column_int64(stmt, 0));
+    }
+}
+
+static tide_status find_source(struct tide_archive_writer *writer, const struct source_key *key,
                                bool *ret_is_any, int64_t *ret_id, struct tide_error *err)
 {
-    if (source->uuid.len > 0) {
-        return tide_archive_ask(archive, err, ret_is_any, ret_id,
-                                "SELECT id FROM sources WHERE uuid = ?1 ORDER BY id LIMIT 1", "t",
-                                source->uuid);
+    if (!writer->has_known) {
+        TIDE_TRY(read_known(writer, err));
     }
-    return tide_archive_ask(archive, err, ret_is_any, ret_id,
-                            "SELECT id FROM sources WHERE uuid IS NULL AND labels = ?1 AND "
-                            "clock_anchor_wall_ns = ?2 ORDER BY id LIMIT 1",
-                            "ti", labels, source->clock_anchor_wall_ns);
+    const union tide_map_value *found =
+        tide_map_get(&writer->known, tide_str_of(key->bytes, key->size));
+    *ret_is_any = found != NULL;
+    *ret_id = found == NULL ? 0 : (int64_t)found->number;
+    return TIDE_OK;
 }
 
 static tide_status insert_source(struct tide_archive *archive,
@@ -221,12 +273,15 @@ static tide_status copy_source(struct tide_archive_writer *writer,
     TIDE_TRY(tide_archive_check_pairs(&metadata, false, err));
     tide_archive_pairs_write(&labels, &labels_json);
     tide_archive_pairs_write(&metadata, &metadata_json);
-    TIDE_TRY(find_source(writer->archive, source, tide_buf_str(&labels_json), &is_there, &id, err));
+    struct source_key key =
+        key_of(source->uuid, tide_buf_str(&labels_json), source->clock_anchor_wall_ns);
+    TIDE_TRY(find_source(writer, &key, &is_there, &id, err));
     TIDE_TRY(check_encoder(writer, &metadata, is_there, id, err));
     TIDE_TRY(is_there ? update_source(writer->archive, source, tide_buf_str(&labels_json),
                                       tide_buf_str(&metadata_json), id, err)
                       : insert_source(writer->archive, source, tide_buf_str(&labels_json),
                                       tide_buf_str(&metadata_json), &id, err));
+    note_known(writer, &key, id);
     tide_archive_remember_source(writer, &(struct tide_archive_open_source){
                                              .id = id, .label = tide_archive_label_of(&labels)});
     *ret_id = id;

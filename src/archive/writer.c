@@ -133,6 +133,8 @@ static void free_parts(struct tide_archive_writer *writer)
     free(writer->series);
     free(writer->sources);
     tide_map_done(&writer->by_name);
+    tide_map_done(&writer->source_by_id);
+    tide_map_done(&writer->known);
 }
 
 void tide_archive_writer_close(struct tide_archive_writer *writer)

@@ -16,12 +16,9 @@
 struct tide_archive_open_source *tide_archive_open_source(const struct tide_archive_writer *writer,
                                                           int64_t id)
 {
-    for (size_t i = 0; i < writer->source_count; i++) {
-        if (writer->sources[i]->id == id) {
-            return writer->sources[i];
-        }
-    }
-    return NULL;
+    const union tide_map_value *found =
+        tide_map_get(&writer->source_by_id, tide_str_of(&id, sizeof(id)));
+    return found == NULL ? NULL : writer->sources[found->number];
 }
 
 /* Of labels that are sorted. */
@@ -47,6 +44,8 @@ void tide_archive_remember_source(struct tide_archive_writer *writer,
         writer->sources =
             tide_realloc(writer->sources, writer->source_count + 1, sizeof(*writer->sources));
         known = tide_alloc(1, sizeof(*known));
+        tide_map_put(&writer->source_by_id, tide_str_of(&source->id, sizeof(source->id)), NULL)
+            ->number = writer->source_count;
         writer->sources[writer->source_count++] = known;
     }
     free(known->label);

@@ -44,6 +44,9 @@ struct tide_archive_writer {
     struct tide_archive_opened *opened; /* the rows of a segment, of a copy; NULL: of none */
     struct tide_archive_open_source **sources;
     size_t source_count;
+    struct tide_map source_by_id; /* its bytes, to its index in `sources` */
+    bool has_known;               /* of a copy: all sources of the file are in `known` */
+    struct tide_map known;        /* what tells a source from others, to its id */
     struct tide_archive_series **series;
     size_t series_count;
     struct tide_map by_name; /* "<source id> <series>" to its handle */

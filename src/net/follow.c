@@ -85,7 +85,7 @@ static tide_status reach(struct following *self, struct tide_error *err)
     if (address->kind == TIDE_ADDRESS_UNIX) {
         tide_status status = tide_local_reach(address->path, deadline(self), &fd, err);
         if (status != TIDE_OK) {
-            err->retriable = true;
+            err->retriable = status != TIDE_INVALID;
             return status;
         }
         (void)fcntl(fd, F_SETFL, O_RDWR | O_NONBLOCK);

@@ -35,10 +35,16 @@ static bool address_of(const char *dir, const char *name, int dir_fd,
     return len > 0 && (size_t)len < cap;
 }
 
+/* For messages: before a slash and a name. */
+static const char *shown(const char *dir)
+{
+    return strcmp(dir, "/") == 0 ? "" : dir;
+}
+
 static tide_status fail_errno(struct tide_error *err, tide_status status, const char *what,
                               const char *dir, const char *name)
 {
-    return tide_fail(err, status, "cannot %s %s/%s: %s", what, dir, name, strerror(errno));
+    return tide_fail(err, status, "cannot %s %s/%s: %s", what, shown(dir), name, strerror(errno));
 }
 
 static tide_status open_socket(const char *dir, const char *name, int *ret_dir_fd, int *ret_fd,
@@ -46,7 +52,8 @@ static tide_status open_socket(const char *dir, const char *name, int *ret_dir_f
 {
     TIDE_TRY(tide_dir_open(dir, ret_dir_fd, err));
     if (!address_of(dir, name, *ret_dir_fd, ret_address)) {
-        return tide_fail(err, TIDE_IO, "%s/%s: the name is too long for a socket", dir, name);
+        return tide_fail(err, TIDE_INVALID, "%s/%s: the name is too long for a socket", shown(dir),
+                         name);
     }
     *ret_fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
     return *ret_fd < 0 ? fail_errno(err, TIDE_IO, "make a socket for", dir, name) : TIDE_OK;
@@ -105,7 +112,7 @@ tide_status tide_local_connect(const char *dir, const char *name, int64_t deadli
         return fail_errno(err, TIDE_CLOSED, "reach", dir, name);
     }
     if (left_us <= 0) {
-        return tide_fail(err, TIDE_TIMEOUT, "%s/%s was not reached in time", dir, name);
+        return tide_fail(err, TIDE_TIMEOUT, "%s/%s was not reached in time", shown(dir), name);
     }
     TIDE_TRY(open_socket(dir, name, &dir_fd, &fd, &address, err));
     (void)setsockopt(fd, SOL_SOCKET, SO_SNDTIMEO, &limit, sizeof(limit)); /* of connect, too */
@@ -159,12 +166,12 @@ static tide_status check_name(const struct tide_local *local, int dir_fd, struct
     if (!S_ISSOCK(info.st_mode)) {
         return tide_fail(err, TIDE_INVALID,
                          "%s/%s is there, and is no socket; give another name for the socket",
-                         local->dir, local->name);
+                         shown(local->dir), local->name);
     }
     int64_t deadline_us = tide_clock_deadline_us(PROBE_US);
     if (tide_local_connect(local->dir, local->name, deadline_us, &fd, &why) != TIDE_CLOSED) {
-        return tide_fail(err, TIDE_INVALID, "another program listens on %s/%s already", local->dir,
-                         local->name);
+        return tide_fail(err, TIDE_INVALID, "another program listens on %s/%s already",
+                         shown(local->dir), local->name);
     }
     return TIDE_OK;
 }

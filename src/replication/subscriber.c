@@ -4,6 +4,7 @@
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <unistd.h>
 
 #include "archive/catalogue.h"
 #include "archive/change_encoder.h"
@@ -43,7 +44,8 @@ static tide_status open_archive(struct tide_subscriber *subscriber, const char *
     TIDE_TRY(tide_archive_writer_open(subscriber->place.path, &options, &subscriber->writer, err));
     TIDE_TRY(tide_archive_check_followable(subscriber->writer, err));
     TIDE_TRY(tide_archive_place_remember(&subscriber->place, err));
-    subscriber->is_to_be_filled = there == TIDE_ARCHIVE_NOTHING;
+    subscriber->is_new = there == TIDE_ARCHIVE_NOTHING;
+    subscriber->is_to_be_filled = subscriber->is_new;
     return set_filling(subscriber, err);
 }
 
@@ -65,6 +67,14 @@ tide_status tide_subscriber_open(const char *path, const struct tide_subscriber_
     return TIDE_OK;
 }
 
+void tide_subscriber_leave_nothing(struct tide_subscriber *subscriber)
+{
+    struct tide_error moved;
+    subscriber->leaves_nothing =
+        subscriber->is_new && subscriber->counts.frames == 0 &&
+        tide_archive_place_check(&subscriber->place, &moved) == TIDE_OK; /* it is there still */
+}
+
 void tide_subscriber_close(struct tide_subscriber *subscriber)
 {
     if (subscriber == NULL) {
@@ -77,10 +87,14 @@ void tide_subscriber_close(struct tide_subscriber *subscriber)
         (void)set_filling(subscriber, &ignored);
     }
     tide_archive_writer_close(subscriber->writer);
+    if (subscriber->leaves_nothing) {
+        (void)unlink(subscriber->place.path);
+    }
     tide_archive_place_done(&subscriber->place); /* unlocked last */
     tide_wire_decoder_done(&subscriber->decoder);
     tide_wire_order_done(&subscriber->order);
     tide_map_done(&subscriber->held_index);
+    tide_map_done(&subscriber->place_of);
     free(subscriber->places);
     free(subscriber->touched);
     free(subscriber);
@@ -295,6 +309,7 @@ tide_status tide_subscriber_restart(struct tide_subscriber *subscriber, struct t
     tide_wire_decoder_reset(&subscriber->decoder);
     tide_wire_order_done(&subscriber->order);
     tide_map_reset(&subscriber->held_index);
+    tide_map_reset(&subscriber->place_of);
     subscriber->has_said_hello = false;
     subscriber->is_failed = false;
     subscriber->has_newest = false;

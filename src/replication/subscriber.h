@@ -39,6 +39,9 @@ struct tide_subscriber_options {
 tide_status tide_subscriber_open(const char *path, const struct tide_subscriber_options *options,
                                  struct tide_subscriber **ret_subscriber, struct tide_error *err);
 
+/** Closing takes the archive away again, where it was made here and no frame has come. */
+void tide_subscriber_leave_nothing(struct tide_subscriber *subscriber);
+
 /** Commits what was applied. NULL is fine. */
 void tide_subscriber_close(struct tide_subscriber *subscriber);
 void tide_subscriber_close_ptr(struct tide_subscriber **subscriber);

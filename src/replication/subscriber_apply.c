@@ -38,14 +38,12 @@ static tide_status read_pairs(const struct tide_wire_map *map, struct tide_arena
     return TIDE_OK;
 }
 
-static bool is_known(const struct tide_subscriber *subscriber, size_t places, int64_t source)
+static struct tide_subscriber_place *last_place(const struct tide_subscriber *subscriber,
+                                                int64_t source)
 {
-    for (size_t i = 0; i < places; i++) {
-        if (subscriber->places[i].source == source) {
-            return true;
-        }
-    }
-    return false;
+    const union tide_map_value *found =
+        tide_map_get(&subscriber->place_of, tide_str_of(&source, sizeof(source)));
+    return found == NULL ? NULL : &subscriber->places[found->number];
 }
 
 static void note_place(struct tide_subscriber *subscriber, size_t place, int64_t source,
@@ -56,17 +54,17 @@ static void note_place(struct tide_subscriber *subscriber, size_t place, int64_t
         subscriber->places =
             tide_realloc(subscriber->places, subscriber->place_cap, sizeof(*subscriber->places));
     }
-    for (size_t i = 0; i < place; i++) { /* what is said last counts */
-        if (subscriber->places[i].source == source) {
-            subscriber->places[i].is_complete = is_complete;
-        }
+    struct tide_subscriber_place *before = last_place(subscriber, source);
+    if (before != NULL) {
+        before->is_complete = false; /* what is said last counts */
     }
     subscriber->places[place] = (struct tide_subscriber_place){
         .source = source,
         .is_complete = is_complete,
-        .has_rested = is_known(subscriber, place, source), /* its rows keep their first number */
-        .is_at_rest = is_known(subscriber, place, source),
+        .has_rested = before != NULL, /* its rows keep their first number */
+        .is_at_rest = before != NULL,
     };
+    tide_map_put(&subscriber->place_of, tide_str_of(&source, sizeof(source)), NULL)->number = place;
 }
 
 /* A source that is introduced again, to one who said hello, was sent wholly before that. */
@@ -94,7 +92,8 @@ static tide_status apply_handshake(struct tide_subscriber *subscriber,
     subscriber->order.places[place].is_folded =
         tide_str_equal(tide_archive_pairs_get(&source.metadata, TIDE_STR(TIDE_ARCHIVE_KEY_ENCODER)),
                        tide_str_from(tide_change_encoder.version));
-    if (subscriber->has_said_hello && handshake->is_complete && is_known(subscriber, place, id)) {
+    if (subscriber->has_said_hello && handshake->is_complete &&
+        last_place(subscriber, id) != NULL) {
         TIDE_TRY(tide_archive_set_complete(subscriber->writer, id, true, err));
     }
     note_place(subscriber, place, id, handshake->is_complete);

@@ -30,11 +30,14 @@ struct tide_subscriber {
     struct tide_archive_seal_policy policy;
     struct tide_archive_place place;
     struct tide_archive_writer *writer;
+    bool is_new;         /* there was nothing at its place */
+    bool leaves_nothing; /* is_new, and nothing has come: it goes again */
     /* of a connection */
     struct tide_wire_decoder decoder;
     struct tide_wire_order order;
     struct tide_subscriber_place *places; /* as many as the order has */
     size_t place_cap;
+    struct tide_map place_of; /* the bytes of a source's id, to the last place that it has */
     bool has_said_hello;
     bool is_failed;
     bool is_filling;      /* see tide_archive_set_filling */

@@ -275,6 +275,33 @@ def test_pipeline_and_second_follower_cannot_write_a_copy(run, start, tmp_path, 
     run("copy", "sqlite:shop.db", "archive:b.tide", "--overwrite").check()
 
 
+def test_subscribe_that_reaches_nobody_leaves_nothing(run, tmp_path, archive):
+    result = run("archive", "subscribe", "unix:/nope", "b.tide").check(3)
+    assert "reach /nope: No such file" in result.err
+    assert not list(tmp_path.glob("b.tide*"))
+    (tmp_path / "b.tide").write_bytes(archive.read_bytes())
+    followers.ask(tmp_path / "b.tide", "SELECT 1")
+    run("archive", "subscribe", "unix:/nope", "b.tide")
+    assert (tmp_path / "b.tide").exists()
+
+
+def test_thousands_of_sources_are_found_again(run, tmp_path):
+    """Of one stream, with a uuid and without; in the next one they are the same."""
+    count = 20000
+    frames = [b"dendro-repl\0\x01\0"]
+    for number in range(count):
+        uuid = f"{number:08x}-0000-4000-8000-000000000000".encode() if number % 2 else b""
+        label = b"%d" % number
+        fields = struct.pack("<BI", 1, number)
+        fields += b"\x01" + struct.pack("<I", len(uuid)) + uuid if uuid else b"\0"
+        fields += struct.pack("<II1sI", 1, 1, b"n", len(label)) + label
+        fields += struct.pack("<IqB", 0, 7, 0)
+        frames.append(struct.pack("<I", len(fields)) + fields)
+    for _ in range(2):
+        run("archive", "subscribe", "-", "b.tide", stdin=b"".join(frames)).check(1)
+        assert ask(tmp_path / "b.tide", "SELECT COUNT(*) FROM sources") == [(count,)]
+
+
 @pytest.mark.parametrize("args, says", [
     (["publish"], "an ARCHIVE is missing"),
     (["publish", "a.tide"], "--listen is missing"),
@@ -296,6 +323,9 @@ def test_pipeline_and_second_follower_cannot_write_a_copy(run, start, tmp_path, 
     (["publish", "a.tide", "--listen", "tls://127.0.0.1:0", "--certificate", "nope.pem", "--key",
       "shop.key", "--client-ca", "nope-ca.pem"], "nope.pem: No such file"),
     (["subscribe", "tls://127.0.0.1:1", "b.tide", "--ca", "nope.pem"], "nope.pem: No such file"),
+    (["publish", "a.tide", "--listen", "-", "--listen", "unix:a.sock"], "--listen is given twice"),
+    (["subscribe", "-", "-"], "cannot be written to standard output"),
+    (["subscribe", "unix:" + "x" * 120, "b.tide"], "the name is too long"),
     (["subscribe"], "an ADDRESS and an ARCHIVE"),
     (["subscribe", "tcp://127.0.0.1:1"], "an ADDRESS and an ARCHIVE"),
     (["subscribe", "-", "b.tide", "c"], "too many arguments"),
