@@ -74,7 +74,7 @@ static error_t parse_option(int key, char *arg, struct argp_state *state)
             argp_error(state, "an ADDRESS and an ARCHIVE are needed, e.g. tcp://127.0.0.1:9465 "
                               "copy.tide");
         }
-        if (strcmp(command->place, "-") == 0) {
+        if (command->place != NULL && strcmp(command->place, "-") == 0) {
             argp_error(state, "an archive is a file, and cannot be written to standard output; "
                               "for a file of that name: ./-");
         }

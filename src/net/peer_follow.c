@@ -62,6 +62,22 @@ static tide_status next_piece(struct tide_peer *peer, int64_t now_us, struct tid
     return TIDE_OK;
 }
 
+/* Whoever has got nothing yet can be told why nothing comes. */
+static void fail(struct tide_peer *peer, const struct tide_error *err)
+{
+    tide_peer_say(peer, true, "is cut off after %" PRIu64 " bytes: %s", peer->bytes, err->message);
+    if (peer->is_pipe || peer->bytes > 0) {
+        tide_peer_end_with(peer, err);
+        return;
+    }
+    bool is_damaged = err->status == TIDE_CORRUPT;
+    reset_out(peer);
+    tide_peer_close_feed(peer);
+    tide_peer_refuse(peer, !is_damaged,
+                     is_damaged ? "the archive that it follows is damaged: verify it"
+                                : "what it follows cannot be read just now");
+}
+
 /* Asks for the next piece. True: there is one. */
 static bool fill_out(struct tide_peer *peer)
 {
@@ -72,9 +88,7 @@ static bool fill_out(struct tide_peer *peer)
         return false;
     }
     if (next_piece(peer, now_us, &err) != TIDE_OK) {
-        tide_peer_say(peer, true, "is cut off after %" PRIu64 " bytes: %s", peer->bytes,
-                      err.message);
-        tide_peer_end_with(peer, &err);
+        fail(peer, &err);
         return false;
     }
     peer->look_at_us = now_us + options->look_us;

@@ -58,6 +58,7 @@ static void note_place(struct tide_subscriber *subscriber, size_t place, int64_t
     if (before != NULL) {
         before->is_complete = false; /* what is said last counts */
     }
+    TIDE_ASSERT(subscriber->places != NULL);
     subscriber->places[place] = (struct tide_subscriber_place){
         .source = source,
         .is_complete = is_complete,

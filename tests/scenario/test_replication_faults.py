@@ -12,7 +12,7 @@ import pytest
 from support import followers, proxy, shop
 from support.followers import differences, rows_of, start_publisher
 from support.process import soak
-from support.trouble import MIB, Tmpfs, wait_for
+from support.trouble import MIB, Tmpfs, damage, wait_for
 
 
 @pytest.fixture
@@ -233,6 +233,18 @@ def test_archive_that_goes_while_it_is_published(start, run, tmp_path):
     (tmp_path / "gone.tide").rename(tmp_path / "a.tide")
     run("archive", "subscribe", publisher.address, "b.tide").check()
     assert differences(tmp_path / "a.tide", tmp_path / "b.tide") == []
+    publisher.terminate().check()
+
+
+def test_damage_at_the_publisher_is_said_to_followers(start, run, tmp_path):
+    shop.make_shop(tmp_path / "shop.db", orders=300)
+    run("copy", "sqlite:shop.db", "archive:a.tide", "--quiet").check()
+    publisher = start_publisher(start, "a.tide", "tcp://127.0.0.1:0")
+    damage(tmp_path / "a.tide", first=1, pages=8)
+    follower = start("archive", "subscribe", publisher.address, "b.tide", "--follow")
+    assert "the publisher refuses: the archive that it follows is damaged" in \
+        follower.wait(60).check(3).err
+    assert not (tmp_path / "b.tide").exists()
     publisher.terminate().check()
 
 

@@ -772,7 +772,7 @@ static void stopping_lets_followers_catch_up(void **state)
     taker_free(taker);
 }
 
-static void stream_that_ends_early_has_not_caught_up(void **state)
+static void feed_that_fails_at_once_is_said(void **state)
 {
     (void)state;
     struct serving serving;
@@ -780,7 +780,8 @@ static void stream_that_ends_early_has_not_caught_up(void **state)
     atomic_store(&serving.pattern.fails, true);
     struct taker *taker = taker_of(&serving.address);
     run_taker(taker);
-    assert_int_equal(taker->status, TIDE_CLOSED);
+    assert_int_equal(taker->status, TIDE_REMOTE);
+    assert_non_null(strstr(taker->err.message, "cannot be read just now"));
     assert_true(taker->err.retriable);
     taker_free(taker);
     serve_no_more(&serving);
@@ -946,7 +947,7 @@ int main(void)
         cmocka_unit_test(server_that_is_away_is_waited_for_longer_and_longer),
         cmocka_unit_test(peer_that_says_nothing_more_is_dropped),
         cmocka_unit_test(stopping_lets_followers_catch_up),
-        cmocka_unit_test(stream_that_ends_early_has_not_caught_up),
+        cmocka_unit_test(feed_that_fails_at_once_is_said),
         cmocka_unit_test(foreign_bytes_end_a_follower_for_good),
         cmocka_unit_test(beyond_the_machine_is_refused_without_tls),
         cmocka_unit_test(pipe_is_fed_until_it_has_all),

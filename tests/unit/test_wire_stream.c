@@ -151,7 +151,7 @@ static void read_wrong_lengths_are_refused(void **state)
         if (outcome.status != cases[i].want || strstr(outcome.err.message, cases[i].says) == NULL) {
             fail_msg("case %zu: %s", i, outcome.err.message);
         }
-        assert_non_null(strstr(outcome.err.message, "at byte 39 (behind 1 frames)"));
+        assert_non_null(strstr(outcome.err.message, "at byte 39 (behind 1 frame)"));
         assert_int_equal(outcome.progress.frames, 1);
     }
 }

@@ -88,8 +88,9 @@ static tide_status keep_failure(const struct tide_wire_progress *progress,
                                 struct tide_error *failure, struct tide_error *err)
 {
     (void)tide_fail_context(err,
-                            "replication stream, at byte %" PRIu64 " (behind %" PRIu64 " frames)",
-                            progress->bytes, progress->frames + progress->skipped);
+                            "replication stream, at byte %" PRIu64 " (behind %" PRIu64 " frame%s)",
+                            progress->bytes, progress->frames + progress->skipped,
+                            progress->frames + progress->skipped == 1 ? "" : "s");
     *failure = *err;
     return err->status;
 }
