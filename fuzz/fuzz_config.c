@@ -1,5 +1,5 @@
 /* A configuration: any bytes end in a configuration or in mistakes that have a place. */
-#include "app/config.h"
+#include "app/config/config.h"
 #include "base/limits.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);

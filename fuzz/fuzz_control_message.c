@@ -1,6 +1,6 @@
 /* What comes over a control socket: a request, an answer or a report, or corrupt, and printable. */
-#include "app/control_message.h"
-#include "app/status_print.h"
+#include "app/control/control_message.h"
+#include "app/control/status_print.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

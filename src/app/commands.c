@@ -1,6 +1,6 @@
 #include "app/commands.h"
 
-#include "app/nearest.h"
+#include "app/config/nearest.h"
 
 #include <stdio.h>
 #include <string.h>

@@ -1,6 +1,6 @@
 #include "cmocka_prelude.h"
 
-#include "app/archive_moment.h"
+#include "app/archive/archive_moment.h"
 #include "app/time_argument.h"
 
 #define NOW INT64_C(1795982843792000) /* 2026-11-29T20:07:23.792Z */

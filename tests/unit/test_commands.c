@@ -1,7 +1,7 @@
 #include "cmocka_prelude.h"
 
 #include "app/commands.h"
-#include "app/nearest.h"
+#include "app/config/nearest.h"
 
 #include <stdio.h>
 #include <string.h>

@@ -1,7 +1,7 @@
 #include "cmocka_prelude.h"
 
-#include "app/config.h"
-#include "app/secrets.h"
+#include "app/config/config.h"
+#include "app/config/secrets.h"
 #include "base/limits.h"
 
 #include <stdio.h>

@@ -1,8 +1,8 @@
 #include "cmocka_prelude.h"
 
-#include "app/control_client.h"
-#include "app/control_server.h"
-#include "app/control_socket.h"
+#include "app/control/control_client.h"
+#include "app/control/control_server.h"
+#include "app/control/control_socket.h"
 #include "base/alloc.h"
 #include "base/clock.h"
 #include "base/fsio.h"

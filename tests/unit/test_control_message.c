@@ -1,8 +1,8 @@
 #include "cmocka_prelude.h"
 
-#include "app/control_message.h"
-#include "app/status_print.h"
-#include "app/status_report.h"
+#include "app/control/control_message.h"
+#include "app/control/status_print.h"
+#include "app/control/status_report.h"
 #include "base/alloc.h"
 
 #include <stdlib.h>

@@ -1,7 +1,7 @@
 /* Lines of files that are plain or compressed, and that change while they are read. */
 #include "cmocka_prelude.h"
 
-#include "app/frame_lines.h"
+#include "app/verify/frame_lines.h"
 #include "base/limits.h"
 
 #include <fcntl.h>

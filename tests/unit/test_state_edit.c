@@ -1,7 +1,7 @@
 #include "cmocka_prelude.h"
 
 #include "app/adapters.h"
-#include "app/state_edit.h"
+#include "app/state/state_edit.h"
 
 #include <stdio.h>
 #include <stdlib.h>

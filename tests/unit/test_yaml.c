@@ -1,6 +1,6 @@
 #include "cmocka_prelude.h"
 
-#include "app/yaml.h"
+#include "app/config/yaml.h"
 #include "base/buf.h"
 #include "base/limits.h"
 
