@@ -305,7 +305,7 @@ def test_memory_stays_flat_under_a_limit(run, start, tmp_path):
     early, late = max(samples[:third]), max(samples[-third:])
     print(f"resident: {early} KiB in the first third, {late} KiB in the last")
     assert result.peak_kib < 64 * 1024
-    assert late < early * 1.25 + 4096
+    assert late < early * 1.25 + 16384  # how full lanes are varies within the budget
     (tmp_path / "out.ndjson").unlink()
     (tmp_path / "big.db").unlink()
 
