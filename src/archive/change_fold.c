@@ -24,8 +24,7 @@ struct tide_change_fold {
     struct tide_change_place truncated;
     bool has_ended;
     struct tide_change_reach reach;
-    struct tide_arena row_arena;   /* of a key that is put together */
-    struct tide_arena bytes_arena; /* of a row that is decoded */
+    struct tide_arena row_arena; /* of a key that is put together */
     struct tide_buf key;
     struct tide_buf old_key;
     struct tide_buf values; /* struct tide_value, of one row; likewise */
@@ -62,7 +61,6 @@ void tide_change_fold_free(struct tide_change_fold *fold)
     tide_change_rows_done(&fold->rows);
     tide_arena_done(&fold->arena);
     tide_arena_done(&fold->row_arena);
-    tide_arena_done(&fold->bytes_arena);
     tide_buf_done(&fold->key);
     tide_buf_done(&fold->old_key);
     tide_buf_done(&fold->values);
@@ -413,18 +411,6 @@ tide_status tide_change_fold_add(struct tide_change_fold *fold, const struct tid
         take_end(fold);
     }
     return TIDE_OK;
-}
-
-tide_status tide_change_fold_add_bytes(struct tide_change_fold *fold, tide_str bytes,
-                                       struct tide_error *err)
-{
-    struct tide_change_row row;
-    TIDE_ASSERT(fold->version_count > 0);
-    tide_arena_reset(&fold->bytes_arena);
-    const struct tide_change_schema *schema = &fold->versions[fold->next_version].schema;
-    TIDE_TRY(tide_change_row_decode(bytes, schema->column_count, schema->key_count,
-                                    &fold->bytes_arena, &row, err));
-    return tide_change_fold_add(fold, &row, err);
 }
 
 static void sort(struct tide_change_fold *fold)

@@ -43,14 +43,11 @@ tide_status tide_change_fold_set_schema(struct tide_change_fold *fold, tide_str 
                                         struct tide_error *err);
 
 /**
- * Takes the next row; those after the moment are passed over. `add_bytes` decodes it first.
- *
- * Errors: TIDE_UNSUPPORTED the table's key has changed since the snapshot; TIDE_CORRUPT no row.
+ * Takes the next row; those after the moment are passed over.
+ * Errors: TIDE_UNSUPPORTED the table's key has changed since the snapshot.
  */
 tide_status tide_change_fold_add(struct tide_change_fold *fold, const struct tide_change_row *row,
                                  struct tide_error *err);
-tide_status tide_change_fold_add_bytes(struct tide_change_fold *fold, tide_str bytes,
-                                       struct tide_error *err);
 
 /* A row of the table. Values are those of tide_change_fold_schema: ABSENT where the row is from
  * before the column, UNCHANGED where its value never came. */

@@ -16,6 +16,21 @@ void tide_archive_draft_reset(struct tide_archive_draft *draft)
     draft->has_index = false;
 }
 
+/* An index that is empty is there nevertheless. */
+struct tide_archive_segment tide_archive_draft_segment(const struct tide_archive_draft *draft,
+                                                       int64_t seq)
+{
+    tide_str index = draft->index.len == 0 ? TIDE_STR("") : tide_buf_str(&draft->index);
+    return (struct tide_archive_segment){
+        .seq = seq,
+        .rows = draft->rows,
+        .first_ts = draft->first_ts,
+        .last_ts = draft->last_ts,
+        .bytes = tide_buf_str(&draft->bytes),
+        .index = draft->has_index ? index : (tide_str){NULL, 0},
+    };
+}
+
 static size_t rows_up_to(const struct tide_archive_encode_input *input, int64_t last)
 {
     size_t count = 0;

@@ -103,6 +103,10 @@ void tide_archive_draft_done(struct tide_archive_draft *draft);
 /** Empties a draft, keeping its memory. */
 void tide_archive_draft_reset(struct tide_archive_draft *draft);
 
+/** What a draft is when it is stored under a number; borrows from it. */
+struct tide_archive_segment tide_archive_draft_segment(const struct tide_archive_draft *draft,
+                                                       int64_t seq);
+
 /**
  * What a draft must keep to, given the rows it was made of: the first of them, without a gap.
  * Errors: TIDE_INVALID, naming the encoder.

@@ -204,22 +204,6 @@ static tide_status encode(const struct tide_archive_opened *opened, size_t first
     return tide_archive_check_size(archive, "a segment", draft->bytes.len + draft->index.len, err);
 }
 
-static tide_status insert(const struct tide_archive_opened *opened, int64_t seq,
-                          const struct tide_archive_draft *draft, struct tide_error *err)
-{
-    const struct tide_archive_segment segment = {
-        .seq = seq,
-        .rows = draft->rows,
-        .first_ts = draft->first_ts,
-        .last_ts = draft->last_ts,
-        .bytes = tide_buf_str(&draft->bytes),
-        .index = draft->has_index
-                     ? tide_str_of(draft->index.len == 0 ? "" : draft->index.ptr, draft->index.len)
-                     : (tide_str){NULL, 0},
-    };
-    return tide_archive_insert_segment(opened->series, &segment, err);
-}
-
 /* Rows of several columns become several segments. */
 static tide_status replace(const struct tide_archive_opened *opened, struct tide_error *err)
 {
@@ -236,7 +220,8 @@ static tide_status replace(const struct tide_archive_opened *opened, struct tide
             TIDE_TRY(move_numbers(series, seq, err));
             seq++;
         }
-        TIDE_TRY(insert(opened, seq, &draft, err));
+        const struct tide_archive_segment segment = tide_archive_draft_segment(&draft, seq);
+        TIDE_TRY(tide_archive_insert_segment(series, &segment, err));
         done += (size_t)draft.rows;
     }
     return TIDE_OK;

@@ -138,17 +138,8 @@ tide_status tide_archive_insert_segment(const struct tide_archive_series *series
 
 static tide_status insert_draft(const struct sealing *sealing, struct tide_error *err)
 {
-    const struct tide_archive_draft *draft = &sealing->draft;
-    const struct tide_archive_segment segment = {
-        .seq = sealing->series->state.next_seq,
-        .rows = draft->rows,
-        .first_ts = draft->first_ts,
-        .last_ts = draft->last_ts,
-        .bytes = tide_buf_str(&draft->bytes),
-        .index = draft->has_index
-                     ? tide_str_of(draft->index.len == 0 ? "" : draft->index.ptr, draft->index.len)
-                     : (tide_str){NULL, 0},
-    };
+    const struct tide_archive_segment segment =
+        tide_archive_draft_segment(&sealing->draft, sealing->series->state.next_seq);
     return tide_archive_insert_segment(sealing->series, &segment, err);
 }
 

@@ -67,3 +67,18 @@ void tide_uuid_v4(char ret_text[TIDE_UUID_LEN + 1])
     bytes[8] = (uint8_t)(0x80 | (bytes[8] & 0x3f));
     format(bytes, ret_text);
 }
+
+bool tide_uuid_is(tide_str text)
+{
+    if (text.len != TIDE_UUID_LEN) {
+        return false;
+    }
+    for (size_t i = 0; i < TIDE_UUID_LEN; i++) {
+        char c = text.ptr[i];
+        bool is_dash = i == 8 || i == 13 || i == 18 || i == 23;
+        if (is_dash ? c != '-' : !((c >= '0' && c <= '9') || (c >= 'a' && c <= 'f'))) {
+            return false;
+        }
+    }
+    return true;
+}

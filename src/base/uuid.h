@@ -1,6 +1,9 @@
 /* UUIDs (RFC 9562): version 7, 48-bit milliseconds, then random bits; version 4, random bits. */
 #pragma once
 
+#include "base/str.h"
+
+#include <stdbool.h>
 #include <stdint.h>
 
 /* Characters of the text form, without NUL. */
@@ -15,6 +18,9 @@ void tide_uuid_v7_from(int64_t utc_us, const uint8_t random[10], char ret_text[T
 
 /** Writes a random UUIDv4, lower case with hyphens, NUL-terminated. */
 void tide_uuid_v4(char ret_text[TIDE_UUID_LEN + 1]);
+
+/** Whether it is a UUID, of any version, as it is written here. */
+bool tide_uuid_is(tide_str text);
 
 /** Fills `bytes` from getrandom(2); aborts where the system has none. */
 void tide_random_bytes(void *bytes, unsigned len);

@@ -27,7 +27,6 @@ struct tide_dead_letter_file {
     struct tide_dead_letter_limits limits;
     const struct tide_position_kind *position_kind;
     _Atomic uint64_t count;
-    _Atomic uint64_t dropped;
     pthread_mutex_t mutex; /* over what follows */
     int dir_fd;
     int fd;            /* -1: no letter yet, or the file before is full */
@@ -294,7 +293,6 @@ static tide_status drop(struct tide_dead_letter_file *letters, uint64_t number,
         return fail_named(letters, "remove", name, err);
     }
     letters->is_dir_dirty = true;
-    atomic_fetch_add(&letters->dropped, count);
     tide_log(TIDE_LOG_WARN, "dropped the %llu oldest dead letters with %s/%s to make room",
              (unsigned long long)count, letters->dir, name);
     return TIDE_OK;
@@ -463,9 +461,4 @@ struct tide_dead_letters tide_dead_letter_file_target(struct tide_dead_letter_fi
 uint64_t tide_dead_letter_file_count(const struct tide_dead_letter_file *letters)
 {
     return letters->count;
-}
-
-uint64_t tide_dead_letter_file_dropped(const struct tide_dead_letter_file *letters)
-{
-    return letters->dropped;
 }

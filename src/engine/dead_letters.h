@@ -58,6 +58,3 @@ struct tide_dead_letters tide_dead_letter_file_target(struct tide_dead_letter_fi
 
 /** New letters since it was opened. Any thread. */
 uint64_t tide_dead_letter_file_count(const struct tide_dead_letter_file *letters);
-
-/** Letters that were dropped since, with their files. Any thread. */
-uint64_t tide_dead_letter_file_dropped(const struct tide_dead_letter_file *letters);

@@ -143,7 +143,6 @@ static tide_status take_round(struct tide_publisher *publisher, struct tide_buf 
 tide_status tide_publisher_next(struct tide_publisher *publisher, struct tide_buf *out,
                                 size_t bytes_max, bool *ret_is_caught_up, struct tide_error *err)
 {
-    size_t before = out->len;
     if (publisher->is_caught_up) {
         int64_t version = 0;
         TIDE_TRY(tide_archive_version(publisher->archive, &version, err));
@@ -152,9 +151,8 @@ tide_status tide_publisher_next(struct tide_publisher *publisher, struct tide_bu
             return TIDE_OK;
         }
     }
-    publisher->limit = before + (bytes_max == 0 ? 1 : bytes_max);
+    publisher->limit = out->len + (bytes_max == 0 ? 1 : bytes_max);
     TIDE_TRY(take_round(publisher, out, err));
-    publisher->counts.bytes += out->len - before;
     *ret_is_caught_up = publisher->is_caught_up;
     return TIDE_OK;
 }
@@ -162,7 +160,6 @@ tide_status tide_publisher_next(struct tide_publisher *publisher, struct tide_bu
 tide_status tide_publisher_keepalive(struct tide_publisher *publisher, struct tide_buf *out,
                                      struct tide_error *err)
 {
-    size_t before = out->len;
     if (publisher->sending.series != NULL) {
         return tide_fail(err, TIDE_INVALID, "a publisher has not sent all of a segment yet");
     }
@@ -172,12 +169,5 @@ tide_status tide_publisher_keepalive(struct tide_publisher *publisher, struct ti
             tide_wire_rows_begin(source->number, source->seq++, source->state, out);
         tide_wire_rows_end(&draft, out);
     }
-    publisher->counts.bytes += out->len - before;
     return TIDE_OK;
-}
-
-void tide_publisher_counts(const struct tide_publisher *publisher,
-                           struct tide_publisher_counts *ret_counts)
-{
-    *ret_counts = publisher->counts;
 }

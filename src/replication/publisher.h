@@ -59,17 +59,3 @@ tide_status tide_publisher_next(struct tide_publisher *publisher, struct tide_bu
  * has caught up. */
 tide_status tide_publisher_keepalive(struct tide_publisher *publisher, struct tide_buf *out,
                                      struct tide_error *err);
-
-/* What has been appended. */
-struct tide_publisher_counts {
-    uint64_t bytes;
-    uint64_t rows;
-    uint64_t segments;
-    uint64_t index_entries;
-    uint64_t clock_offsets;
-    uint64_t sources; /* introduced, each time */
-};
-
-/** All so far. */
-void tide_publisher_counts(const struct tide_publisher *publisher,
-                           struct tide_publisher_counts *ret_counts);

@@ -60,33 +60,49 @@ static tide_status send_entry(struct tide_publisher *publisher,
     source->state = state;
     source->has_full = true;
     series->wants_full = false;
-    publisher->counts.index_entries++;
+    publisher->index_marks[publisher->index_count++ % TIDE_PUBLISHER_MARKS] =
+        tide_archive_mark_of(written);
     return TIDE_OK;
+}
+
+/* What has been written since the mark, which is where it was sent up to, one after the other. */
+static tide_status send_written(struct tide_publisher *publisher, enum tide_archive_table table,
+                                tide_status (*send)(struct tide_publisher *publisher,
+                                                    const struct tide_archive_written *written,
+                                                    struct tide_buf *out, struct tide_error *err),
+                                struct tide_buf *out, struct tide_error *err)
+{
+    struct tide_archive_tail *tail = publisher->tails[table];
+    tide_archive_tail_begin(tail, publisher->marks[table]);
+    while (!tide_publisher_is_full(publisher, out)) {
+        struct tide_archive_written written;
+        bool is_any = false;
+        TIDE_TRY(tide_archive_tail_next(tail, &written, &is_any, err));
+        if (!is_any) {
+            return TIDE_OK;
+        }
+        TIDE_TRY(send(publisher, &written, out, err));
+        publisher->marks[table] = tide_archive_mark_of(&written);
+    }
+    return TIDE_OK;
+}
+
+/* Whether the row of the mark is still there: what is behind it has not been sent. */
+static tide_status has_mark(struct tide_publisher *publisher, enum tide_archive_table table,
+                            bool *ret_has, struct tide_error *err)
+{
+    return tide_archive_tail_has(publisher->tails[table], publisher->marks[table], ret_has, err);
 }
 
 tide_status tide_publisher_send_index(struct tide_publisher *publisher, struct tide_buf *out,
                                       struct tide_error *err)
 {
-    struct tide_archive_tail *tail = publisher->tails[TIDE_ARCHIVE_CALLER_ROWS];
-    struct tide_archive_mark *mark = &publisher->marks[TIDE_ARCHIVE_CALLER_ROWS];
-    bool is_any = false;
-    TIDE_TRY(tide_archive_tail_has(tail, *mark, &is_any, err));
-    if (!is_any) {
+    bool has = false;
+    TIDE_TRY(has_mark(publisher, TIDE_ARCHIVE_CALLER_ROWS, &has, err));
+    if (!has) {
         TIDE_TRY(find_index_mark(publisher, err));
     }
-    tide_archive_tail_begin(tail, *mark);
-    while (!tide_publisher_is_full(publisher, out)) {
-        struct tide_archive_written written;
-        TIDE_TRY(tide_archive_tail_next(tail, &written, &is_any, err));
-        if (!is_any) {
-            return TIDE_OK;
-        }
-        TIDE_TRY(send_entry(publisher, &written, out, err));
-        *mark = tide_archive_mark_of(&written);
-        publisher->index_marks[publisher->index_count % TIDE_PUBLISHER_MARKS] = *mark;
-        publisher->index_count++;
-    }
-    return TIDE_OK;
+    return send_written(publisher, TIDE_ARCHIVE_CALLER_ROWS, send_entry, out, err);
 }
 
 /* Clock offsets: the first of a time stays, so those that come again do no harm. */
@@ -116,30 +132,17 @@ static tide_status send_offset(struct tide_publisher *publisher,
         .source = source->number,
         .clock_offset = {.ts = written->ts, .offset_ns = written->wall_offset},
     };
-    publisher->counts.clock_offsets++;
     return tide_wire_encode(&frame, out, err);
 }
 
 tide_status tide_publisher_send_offsets(struct tide_publisher *publisher, struct tide_buf *out,
                                         struct tide_error *err)
 {
-    struct tide_archive_tail *tail = publisher->tails[TIDE_ARCHIVE_CLOCK_OFFSETS];
-    struct tide_archive_mark *mark = &publisher->marks[TIDE_ARCHIVE_CLOCK_OFFSETS];
-    bool is_any = false;
-    TIDE_TRY(tide_archive_tail_has(tail, *mark, &is_any, err));
-    if (!is_any) {
-        *mark = TIDE_ARCHIVE_MARK_FIRST;
+    bool has = false;
+    TIDE_TRY(has_mark(publisher, TIDE_ARCHIVE_CLOCK_OFFSETS, &has, err));
+    if (!has) {
+        publisher->marks[TIDE_ARCHIVE_CLOCK_OFFSETS] = TIDE_ARCHIVE_MARK_FIRST;
         publisher->opening_offset = INT64_MIN;
     }
-    tide_archive_tail_begin(tail, *mark);
-    while (!tide_publisher_is_full(publisher, out)) {
-        struct tide_archive_written written;
-        TIDE_TRY(tide_archive_tail_next(tail, &written, &is_any, err));
-        if (!is_any) {
-            return TIDE_OK;
-        }
-        TIDE_TRY(send_offset(publisher, &written, out, err));
-        *mark = tide_archive_mark_of(&written);
-    }
-    return TIDE_OK;
+    return send_written(publisher, TIDE_ARCHIVE_CLOCK_OFFSETS, send_offset, out, err);
 }

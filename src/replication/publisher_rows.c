@@ -60,7 +60,6 @@ tide_status tide_publisher_send_row(struct tide_publisher *publisher,
     }
     TIDE_TRY(tide_wire_rows_add(&run->draft, row, out, err));
     note_sent(series, row->ts);
-    publisher->counts.rows++;
     return TIDE_OK;
 }
 

@@ -116,7 +116,6 @@ static void note_sent(struct tide_publisher *publisher)
         series->has_sent = false;
         series->late_count = 0;
     }
-    publisher->counts.segments++;
     publisher->sending.series = NULL;
 }
 

@@ -235,9 +235,8 @@ static void append_pairs(struct tide_archive_pairs *pairs, struct tide_buf *enco
     *map = (struct tide_wire_map){.count = (uint32_t)pairs->count, .pairs = tide_buf_str(encoded)};
 }
 
-static tide_status send_handshake(struct tide_publisher *publisher, uint32_t number,
-                                  struct tide_archive_source *source, struct tide_buf *out,
-                                  struct tide_error *err)
+static tide_status send_handshake(uint32_t number, struct tide_archive_source *source,
+                                  struct tide_buf *out, struct tide_error *err)
 {
     TIDE_CLEANUP(tide_buf_done) struct tide_buf labels = {0};
     TIDE_CLEANUP(tide_buf_done) struct tide_buf metadata = {0};
@@ -254,7 +253,6 @@ static tide_status send_handshake(struct tide_publisher *publisher, uint32_t num
     };
     append_pairs(&source->labels, &labels, &frame.handshake.labels);
     append_pairs(&source->metadata, &metadata, &frame.handshake.metadata);
-    publisher->counts.sources++;
     return tide_wire_encode(&frame, out, err);
 }
 
@@ -291,7 +289,7 @@ static tide_status introduce(struct tide_publisher *publisher, int64_t id, uint6
     struct tide_publisher_source *source = tide_publisher_source(publisher, id);
     TIDE_TRY(tide_archive_source_read(publisher->archive, id, &arena, &found, err));
     TIDE_TRY(take_number(publisher, &number, err));
-    TIDE_TRY(send_handshake(publisher, number, &found, out, err));
+    TIDE_TRY(send_handshake(number, &found, out, err));
     if (source == NULL) {
         source = add_source(publisher, id);
         source->number = number;

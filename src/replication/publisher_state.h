@@ -92,7 +92,6 @@ struct tide_publisher {
     struct tide_archive_mark index_marks[TIDE_PUBLISHER_MARKS]; /* by index_count, in turn */
     uint64_t index_count;
     size_t limit; /* of `out`, in this call */
-    struct tide_publisher_counts counts;
 };
 
 static inline bool tide_publisher_is_full(const struct tide_publisher *publisher,

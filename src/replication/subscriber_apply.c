@@ -9,21 +9,6 @@
 #include "base/uuid.h"
 #include "replication/subscriber_state.h"
 
-static bool is_canonical(tide_str uuid)
-{
-    if (uuid.len != TIDE_UUID_LEN) {
-        return false;
-    }
-    for (size_t i = 0; i < TIDE_UUID_LEN; i++) {
-        char c = uuid.ptr[i];
-        bool is_dash = i == 8 || i == 13 || i == 18 || i == 23;
-        if (is_dash ? c != '-' : !((c >= '0' && c <= '9') || (c >= 'a' && c <= 'f'))) {
-            return false;
-        }
-    }
-    return true;
-}
-
 static tide_status read_pairs(const struct tide_wire_map *map, struct tide_arena *arena,
                               struct tide_archive_pairs *ret_pairs, struct tide_error *err)
 {
@@ -80,7 +65,7 @@ static tide_status apply_handshake(struct tide_subscriber *subscriber,
         .is_complete = handshake->is_complete,
     };
     int64_t id = 0;
-    if (handshake->has_uuid && !is_canonical(handshake->uuid)) {
+    if (handshake->has_uuid && !tide_uuid_is(handshake->uuid)) {
         return tide_fail(err, TIDE_UNSUPPORTED,
                          "a source is introduced with \"%.*s\", which is no UUID (36 characters, "
                          "of lower case)",

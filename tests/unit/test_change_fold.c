@@ -511,8 +511,12 @@ static void expect_state(const struct world *world, const struct tide_change_his
     assert_int_equal(tide_change_fold_new(history, moment, &fold, &err), TIDE_OK);
     assert_int_equal(tide_change_fold_set_schema(fold, TIDE_STR(json), &err), TIDE_OK);
     for (int64_t i = from_start ? 0 : tide_change_fold_start(fold); i < world->ts; i++) {
-        assert_int_equal(tide_change_fold_add_bytes(fold, row_bytes(world, (size_t)i), &err),
-                         TIDE_OK);
+        TIDE_CLEANUP(tide_arena_done) struct tide_arena arena = {0};
+        struct tide_change_row taken;
+        assert_int_equal(
+            tide_change_row_decode(row_bytes(world, (size_t)i), 3, 1, &arena, &taken, &err),
+            TIDE_OK);
+        assert_int_equal(tide_change_fold_add(fold, &taken, &err), TIDE_OK);
     }
     for (unsigned key = 0; key < KEYS; key++) {
         if (want->rows[key].is_there) {
