@@ -211,7 +211,7 @@ static tide_status take_over(struct tide_archive_target *target,
     return tide_archive_target_write(target, &tick, &none, err);
 }
 
-/* `looked` is how looking went, its failure in `err`. */
+/* There are rows that are not to be replaced or added to: whose they are, and what can be done. */
 static tide_status refuse(const struct tide_archive_target *target, const struct found *found,
                           const struct tide_sink_options *options, struct tide_error *err)
 {
