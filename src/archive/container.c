@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include "archive/archive_db.h"
+#include "archive/gather_vfs.h"
 #include "archive/schema.h"
 #include "base/alloc.h"
 #include "base/clock.h"
@@ -111,7 +112,8 @@ static tide_status connect(const char *path, enum medium medium, bool is_writing
     archive->doing = "opening";
     int flags = (is_writing ? SQLITE_OPEN_READWRITE : SQLITE_OPEN_READONLY) | SQLITE_OPEN_NOMUTEX |
                 (medium == MEDIUM_READ_ONLY ? SQLITE_OPEN_URI : 0);
-    int rc = sqlite3_open_v2(tide_buf_cstr(&name), &archive->db, flags, NULL);
+    int rc = sqlite3_open_v2(tide_buf_cstr(&name), &archive->db, flags,
+                             is_writing ? tide_gather_vfs() : NULL);
     if (rc != SQLITE_OK) {
         return tide_archive_fail(archive, rc, err);
     }

@@ -129,7 +129,7 @@ static void run_with_error(enum faulty_vfs_fault fault, int64_t at, bool for_eve
 
 static void run_all_with(enum faulty_vfs_fault fault, bool for_ever)
 {
-    assert_true(calls_of_all > 50);
+    assert_true(calls_of_all > 30);
     int64_t hits = 0;
     for (int64_t at = 1; at <= calls_of_all; at++) {
         run_with_error(fault, at, for_ever);
