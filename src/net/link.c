@@ -53,6 +53,12 @@ void tide_link_close(struct tide_link *link)
     *link = (struct tide_link){.fd = -1};
 }
 
+void tide_link_end_tls(struct tide_link *link)
+{
+    tide_tls_close(link->tls);
+    link->tls = NULL;
+}
+
 tide_status tide_link_handshake(struct tide_link *link, bool *ret_is_done, struct tide_error *err)
 {
     link->wants = 0;

@@ -33,6 +33,9 @@ void tide_link_close(struct tide_link *link);
 /** Goes on with the TLS handshake, if there is one. Errors as tide_tls_handshake. */
 tide_status tide_link_handshake(struct tide_link *link, bool *ret_is_done, struct tide_error *err);
 
+/** The connection goes on without TLS, for a handshake that failed: to be ended in order. */
+void tide_link_end_tls(struct tide_link *link);
+
 /**
  * Reads what is there, up to `size` bytes; 0: it would block.
  * Errors: TIDE_END the other side has ended; TIDE_CLOSED it was cut, TIDE_IO (both retriable);

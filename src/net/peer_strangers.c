@@ -150,14 +150,23 @@ void tide_peer_hear(struct tide_peer *peer)
     }
 }
 
+/* TLS has told it why. It is given time to read that: a connection that is closed while something
+ * of the other side was not read is cut, and what was sent last is lost. */
+static void let_down(struct tide_peer *peer, const struct tide_error *why)
+{
+    peer->peers->counts.refused++;
+    tide_peer_say(peer, true, "was not let in: %s", why->message);
+    tide_link_end_tls(&peer->link);
+    peer->state = TIDE_PEER_LEAVING;
+    peer->deadline_us = tide_clock_deadline_us(LEAVING_US);
+}
+
 void tide_peer_shake(struct tide_peer *peer)
 {
     struct tide_error err;
     bool is_done = false;
     if (tide_link_handshake(&peer->link, &is_done, &err) != TIDE_OK) {
-        peer->peers->counts.refused++;
-        tide_peer_say(peer, true, "was not let in: %s", err.message);
-        tide_peer_end(peer);
+        let_down(peer, &err);
     } else if (is_done) {
         peer->state = TIDE_PEER_OPENING;
         peer->link.wants = POLLIN;
