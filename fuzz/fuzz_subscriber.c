@@ -78,6 +78,9 @@ static bool feed(struct fuzz *fuzz)
     size_t size = fuzz->stream.len;
     memcpy(tide_subscriber_room(fuzz->subscriber, size), fuzz->stream.ptr, size);
     tide_status status = tide_subscriber_came(fuzz->subscriber, size, &err);
+    status = status == TIDE_OK && draw(fuzz, 4) == 0
+                 ? tide_subscriber_settle(fuzz->subscriber, &err)
+                 : status;
     TIDE_ASSERT(status != TIDE_IO && status != TIDE_STALE && status != TIDE_TIMEOUT);
     tide_buf_reset(&fuzz->stream);
     if (status != TIDE_OK) {
@@ -319,7 +322,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     const struct tide_archive_seal_policy policy = {.rows_max = 4, .bytes_max = 1 << 20};
     struct fuzz fuzz = {.input = tide_reader_of(tide_str_of(data, size)),
                         .encoder = plain_encoder(NULL)};
-    const struct tide_subscriber_options options = {.encoder = &fuzz.encoder, .policy = &policy};
+    const struct tide_subscriber_options options = {
+        .encoder = &fuzz.encoder, .policy = &policy, .group_bytes = size % 8 == 0 ? 300 : 0};
     memset(fuzz.places, -1, sizeof(fuzz.places));
     (void)snprintf(path, sizeof(path), "%s/a.tide", folder());
     must(tide_subscriber_open(path, &options, &fuzz.subscriber, &err), &err);

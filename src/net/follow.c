@@ -15,6 +15,7 @@
 
 #define READS_A_TURN 8      /* before it is looked whether to stop */
 #define REST_US      500000 /* from one rest to the next, until it has caught up */
+#define BUSY_US      1000   /* from one look at what was put off to the next */
 
 struct following {
     const struct tide_follow_options *options;
@@ -200,6 +201,11 @@ static tide_status read_some(struct following *self, size_t *ret_size, struct ti
                    : self->ops->came(self->context, *ret_size, err);
 }
 
+static short wanted(const struct following *self)
+{
+    return self->link.wants != 0 ? self->link.wants : POLLIN;
+}
+
 static bool is_enough(const struct following *self)
 {
     return !self->options->goes_on && !self->is_pipe && self->ops->is_caught_up(self->context);
@@ -242,13 +248,24 @@ static tide_status keep_up(struct following *self, struct tide_error *err)
     return tide_clock_monotonic_us() >= self->rest_at_us ? rest(self, err) : TIDE_OK;
 }
 
+/* Nothing is there to be read, and what was put off may be done by now. */
+static tide_status do_what_waits(const struct following *self, bool *ret_is_busy,
+                                 struct tide_error *err)
+{
+    bool is_ready = false;
+    TIDE_TRY(self->ops->idle(self->context, ret_is_busy, err));
+    return *ret_is_busy ? wait_until(self, self->link.fd, wanted(self),
+                                     tide_clock_deadline_us(BUSY_US), &is_ready, err)
+                        : TIDE_OK;
+}
+
 /*
  * Nothing is there to be read. Once it has caught up, what came is to be seen at once; before, a
  * little later, with what comes then: many small steps take longer.
  */
 static tide_status wait_for_more(struct following *self, struct tide_error *err)
 {
-    short wants = self->link.wants != 0 ? self->link.wants : POLLIN;
+    short wants = wanted(self);
     if (!self->ops->is_caught_up(self->context)) {
         bool is_ready = false;
         TIDE_TRY(wait_until(self, self->link.fd, wants, self->rest_at_us, &is_ready, err));
@@ -266,15 +283,21 @@ static tide_status take_stream(struct following *self, struct tide_error *err)
     size_t got = 0;
     self->link.wants = POLLIN;
     self->rest_at_us = tide_clock_deadline_us(REST_US);
-    while (!is_enough(self)) {
+    for (;;) {
+        bool is_busy = false;
         if (got == 0) {
-            TIDE_TRY(wait_for_more(self, err));
-        } else {
+            TIDE_TRY(do_what_waits(self, &is_busy, err));
+        }
+        if (is_enough(self)) {
+            return TIDE_OK;
+        }
+        if (got > 0) {
             TIDE_TRY(keep_up(self, err));
+        } else if (!is_busy) {
+            TIDE_TRY(wait_for_more(self, err));
         }
         TIDE_TRY(read_turn(self, &got, err));
     }
-    return TIDE_OK;
 }
 
 /* One connection, from the first to the last. */

@@ -23,7 +23,11 @@ struct tide_follower_ops {
     char *(*room)(void *context, size_t size);
     tide_status (*came)(void *context, size_t size, struct tide_error *err);
 
-    /* No more is there to be read just now. */
+    /* No more is there to be read just now: what was put off is done, as far as it can be;
+     * `ret_is_busy`: some of it cannot, and this is to be called again soon. */
+    tide_status (*idle)(void *context, bool *ret_is_busy, struct tide_error *err);
+
+    /* What came is made durable, and can be seen. */
     tide_status (*rest)(void *context, struct tide_error *err);
 
     /* Whether all is there that the other side had when it was asked. */

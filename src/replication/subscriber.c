@@ -13,10 +13,9 @@
 #include "format/wire/hello.h"
 #include "replication/subscriber_state.h"
 
-/* So much is applied before it is committed, where nobody asks for it. */
 #define GROUP_BYTES (16 * TIDE_MIB)
 
-static tide_status set_filling(struct tide_subscriber *subscriber, struct tide_error *err)
+tide_status tide_subscriber_set_filling(struct tide_subscriber *subscriber, struct tide_error *err)
 {
     return subscriber->is_filling == subscriber->is_to_be_filled
                ? TIDE_OK
@@ -46,7 +45,7 @@ static tide_status open_archive(struct tide_subscriber *subscriber, const char *
     TIDE_TRY(tide_archive_place_remember(&subscriber->place, err));
     subscriber->is_new = there == TIDE_ARCHIVE_NOTHING;
     subscriber->is_to_be_filled = subscriber->is_new;
-    return set_filling(subscriber, err);
+    return tide_subscriber_set_filling(subscriber, err);
 }
 
 tide_status tide_subscriber_open(const char *path, const struct tide_subscriber_options *options,
@@ -58,6 +57,9 @@ tide_status tide_subscriber_open(const char *path, const struct tide_subscriber_
     subscriber->place = (struct tide_archive_place){.lock_fd = -1};
     subscriber->policy =
         options->policy == NULL ? tide_archive_seal_policy_default : *options->policy;
+    if (subscriber->options.group_bytes == 0) {
+        subscriber->options.group_bytes = GROUP_BYTES;
+    }
     if (subscriber->options.encoder == NULL) {
         subscriber->options.encoder = &tide_change_encoder;
     }
@@ -82,9 +84,10 @@ void tide_subscriber_close(struct tide_subscriber *subscriber)
     }
     if (subscriber->writer != NULL) {
         struct tide_error ignored;
+        (void)tide_subscriber_commit_end(subscriber, &ignored);
         (void)tide_archive_group_commit(subscriber->writer, &ignored);
         tide_subscriber_is_filled(subscriber);
-        (void)set_filling(subscriber, &ignored);
+        (void)tide_subscriber_set_filling(subscriber, &ignored);
     }
     tide_archive_writer_close(subscriber->writer);
     if (subscriber->leaves_nothing) {
@@ -221,9 +224,10 @@ static void count_progress(struct tide_subscriber *subscriber)
 
 static tide_status take_frames(struct tide_subscriber *subscriber, struct tide_error *err)
 {
-    for (;;) {
+    while (!tide_subscriber_may_wait(subscriber)) {
         struct tide_wire_frame frame;
         bool is_frame = false;
+        TIDE_TRY(tide_subscriber_commit_end(subscriber, err));
         tide_status status = tide_wire_decoder_next(&subscriber->decoder, &frame, &is_frame, err);
         count_progress(subscriber);
         TIDE_TRY(status);
@@ -232,10 +236,9 @@ static tide_status take_frames(struct tide_subscriber *subscriber, struct tide_e
         }
         TIDE_TRY(tide_subscriber_apply(subscriber, &frame, err));
         subscriber->counts.frames++;
-        if (subscriber->open_bytes >= GROUP_BYTES) {
-            TIDE_TRY(tide_subscriber_sync(subscriber, err));
-        }
+        TIDE_TRY(tide_subscriber_commit_begin_if_due(subscriber, err));
     }
+    return TIDE_OK;
 }
 
 tide_status tide_subscriber_came(struct tide_subscriber *subscriber, size_t size,
@@ -248,35 +251,29 @@ tide_status tide_subscriber_came(struct tide_subscriber *subscriber, size_t size
     return status;
 }
 
-/* Where the publisher's segments do not come, the tails are sealed here. */
-static tide_status seal_touched(struct tide_subscriber *subscriber, struct tide_error *err)
+tide_status tide_subscriber_go_on(struct tide_subscriber *subscriber, bool *ret_is_busy,
+                                  struct tide_error *err)
 {
-    size_t count = subscriber->has_said_hello ? 0 : subscriber->touched_count;
-    subscriber->touched_count = 0;
-    for (size_t i = 0; i < count; i++) {
-        struct tide_archive_series *series = subscriber->touched[i];
-        struct tide_archive_seal_counts counts = {.segments = 1};
-        struct tide_archive_series_state state;
-        tide_archive_series_state(series, &state);
-        while (counts.segments > 0 &&
-               tide_archive_series_is_due(series, &subscriber->policy, state.newest_ts)) {
-            TIDE_TRY(tide_archive_seal(subscriber->writer, &series, 1, &subscriber->policy, &counts,
-                                       err));
-            subscriber->counts.sealed += (uint64_t)counts.segments;
-        }
+    tide_status status = TIDE_OK;
+    if (subscriber->commit.is_open && !tide_subscriber_may_wait(subscriber)) {
+        status = take_frames(subscriber, err);
+        subscriber->is_failed = status != TIDE_OK;
     }
-    return TIDE_OK;
+    *ret_is_busy = subscriber->commit.is_open;
+    return status;
 }
 
-tide_status tide_subscriber_sync(struct tide_subscriber *subscriber, struct tide_error *err)
+tide_status tide_subscriber_settle(struct tide_subscriber *subscriber, struct tide_error *err)
 {
-    int64_t next_us = 0;
-    TIDE_TRY(tide_archive_place_check(&subscriber->place, err));
-    TIDE_TRY(tide_archive_group_commit(subscriber->writer, err));
-    subscriber->open_bytes = 0;
-    TIDE_TRY(set_filling(subscriber, err));
-    TIDE_TRY(seal_touched(subscriber, err));
-    return tide_archive_tend(subscriber->writer, &next_us, err);
+    tide_status status = TIDE_OK;
+    while (status == TIDE_OK && subscriber->commit.is_open) {
+        status = tide_subscriber_commit_end(subscriber, err);
+        if (status == TIDE_OK && !subscriber->is_failed) {
+            status = take_frames(subscriber, err);
+        }
+        subscriber->is_failed = subscriber->is_failed || status != TIDE_OK;
+    }
+    return status;
 }
 
 /* All that its sources have has come. */

@@ -3,11 +3,12 @@
  * next stream: it is the archive's one writer. Sources are known by their uuid.
  *
  *     open, then for each connection:
- *         hello (where the transport has one), {room, came}…, sync whenever no more is there to
- *         read, end, restart
+ *         hello (where the transport has one), {room, came}…, go_on and sync whenever no more is
+ *         there to read, end, restart
  *
  * What a frame brings is written wholly or not at all, in the order of the stream; several frames
- * may share a transaction, which sync, end and close commit. One thread at a time.
+ * may share a transaction, which sync, end and close commit. One thread at a time; large groups are
+ * committed by another one meanwhile.
  */
 #pragma once
 
@@ -26,6 +27,8 @@ struct tide_subscriber_options {
     const struct tide_archive_encoder *encoder;    /* NULL: of tables; must outlive it */
     const struct tide_archive_seal_policy *policy; /* NULL: the usual one; copied. Where the
                                                       publisher does not send segments */
+    size_t group_bytes; /* so much is applied before it is committed, where nobody asks for that;
+                           0: 16 MiB. Half as much again may come meanwhile, and waits */
     /** Told what a user should know, once for each cause and connection; NULL: nobody is. */
     void (*warn)(void *context, const char *message);
     void *context;
@@ -57,7 +60,8 @@ tide_status tide_subscriber_hello(struct tide_subscriber *subscriber, struct tid
 char *tide_subscriber_room(struct tide_subscriber *subscriber, size_t size);
 
 /**
- * Says that `size` bytes have come into the room; applies all frames that are whole by now.
+ * Says that `size` bytes have come into the room; applies all frames that are whole by now, or lets
+ * some MiB of them wait while what came before is being committed.
  * Errors: those of the stream (format/wire/stream.h, order.h); TIDE_UNSUPPORTED another encoder;
  * TIDE_INVALID a row or segment that contradicts what is held; those of writing. The frame that
  * failed has left nothing, those before it are kept. After an error: end, then restart or close.
@@ -65,7 +69,16 @@ char *tide_subscriber_room(struct tide_subscriber *subscriber, size_t size);
 tide_status tide_subscriber_came(struct tide_subscriber *subscriber, size_t size,
                                  struct tide_error *err);
 
-/** Commits: everything applied is durable and can be seen. Cheap where nothing was applied. */
+/** Applies what waits for a commit that has ended, for when no more is there to be read; whether
+ * some waits still. Errors as above. */
+tide_status tide_subscriber_go_on(struct tide_subscriber *subscriber, bool *ret_is_busy,
+                                  struct tide_error *err);
+
+/** Applies what waits for a commit, and waits for that. Errors as above. */
+tide_status tide_subscriber_settle(struct tide_subscriber *subscriber, struct tide_error *err);
+
+/** Settles and commits: everything applied is durable and can be seen. Cheap where nothing was
+ * applied. */
 tide_status tide_subscriber_sync(struct tide_subscriber *subscriber, struct tide_error *err);
 
 /**

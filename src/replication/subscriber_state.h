@@ -1,6 +1,9 @@
 /* Private to this folder: what the files of the subscriber share. */
 #pragma once
 
+#include <pthread.h>
+#include <stdatomic.h>
+
 #include "archive/follow.h"
 #include "archive/place.h"
 #include "base/map.h"
@@ -25,6 +28,18 @@ struct tide_subscriber_place {
     struct tide_archive_series *last; /* that was written to: rows come in runs */
 };
 
+/* A group that is being committed, beside the subscriber's thread. */
+struct tide_subscriber_commit {
+    bool is_open; /* it has begun, and its end was not taken */
+    bool has_thread;
+    pthread_t thread;
+    struct tide_archive_writer *writer;
+    _Atomic bool is_done;
+    /* of the commit, once it is done */
+    tide_status status;
+    struct tide_error err;
+};
+
 struct tide_subscriber {
     struct tide_subscriber_options options;
     struct tide_archive_seal_policy policy;
@@ -46,7 +61,8 @@ struct tide_subscriber {
     int64_t newest_index;
     struct tide_map held_index; /* caller rows that came again: a digest to how often */
     bool warned[TIDE_WARNINGS];
-    size_t open_bytes; /* applied and not committed */
+    size_t open_bytes;                    /* applied and not committed */
+    struct tide_subscriber_commit commit; /* while it is open nothing else uses the writer */
     uint64_t skipped_before;
     uint64_t bytes_before; /* of the stream, that were counted */
     /* series written to since sealing was looked at */
@@ -62,6 +78,19 @@ tide_status tide_subscriber_apply(struct tide_subscriber *subscriber,
 
 /** From now on single rows come: the archive is being filled no more. */
 void tide_subscriber_is_filled(struct tide_subscriber *subscriber);
+
+/** Makes it be filled, or no more, as it should be, if that can be done now. */
+tide_status tide_subscriber_set_filling(struct tide_subscriber *subscriber, struct tide_error *err);
+
+/** Begins to commit, where enough has been applied. */
+tide_status tide_subscriber_commit_begin_if_due(struct tide_subscriber *subscriber,
+                                                struct tide_error *err);
+
+/** Waits for the end of the commit that was begun, if one was. */
+tide_status tide_subscriber_commit_end(struct tide_subscriber *subscriber, struct tide_error *err);
+
+/** Whether a commit goes on, and frames may wait for its end. */
+bool tide_subscriber_may_wait(const struct tide_subscriber *subscriber);
 
 /** Tells the user, once a connection. */
 void tide_subscriber_warn(struct tide_subscriber *subscriber, enum tide_subscriber_warning warning,

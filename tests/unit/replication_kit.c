@@ -24,8 +24,11 @@ static void must(struct follow *follow, tide_status status)
 
 void follow_open(struct follow *follow, struct archive_kit *one, const char *name)
 {
-    const struct tide_subscriber_options options = {
-        .encoder = &one->encoder, .policy = follow->policy, .warn = warned, .context = follow};
+    const struct tide_subscriber_options options = {.encoder = &one->encoder,
+                                                    .policy = follow->policy,
+                                                    .group_bytes = follow->group_bytes,
+                                                    .warn = warned,
+                                                    .context = follow};
     follow->kit = one;
     (void)snprintf(follow->path, sizeof(follow->path), "%s/%s", one->root, name);
     must(follow, tide_subscriber_open(follow->path, &options, &follow->subscriber, &follow->err));

@@ -12,9 +12,10 @@ struct follow {
     char path[KIT_PATH_MAX]; /* of the copy */
     struct tide_publisher_options from;
     const struct tide_archive_seal_policy *policy;
-    size_t piece_max;  /* bytes the publisher is asked for; 0: 64 KiB */
-    bool is_quiet;     /* it says no hello */
-    size_t bytes_left; /* of the connection, with is_cut */
+    size_t group_bytes; /* of the subscriber; 0: the usual */
+    size_t piece_max;   /* bytes the publisher is asked for; 0: 64 KiB */
+    bool is_quiet;      /* it says no hello */
+    size_t bytes_left;  /* of the connection, with is_cut */
     bool is_cut;
     struct tide_publisher *publisher; /* NULL: not connected */
     struct tide_subscriber *subscriber;

@@ -214,6 +214,7 @@ struct taker {
     atomic_uint begins;
     unsigned ends;
     unsigned rests;
+    unsigned idles;
     bool is_cut; /* what `end` says */
     bool says_nothing;
     uint64_t connections;
@@ -259,10 +260,21 @@ static tide_status taker_came(void *context, size_t size, struct tide_error *err
     return TIDE_OK;
 }
 
+/* Puts its rests off a few times. */
+static tide_status taker_idle(void *context, bool *ret_is_busy, struct tide_error *err)
+{
+    struct taker *self = context;
+    (void)err;
+    self->idles++;
+    *ret_is_busy = self->idles % 4 != 0;
+    return TIDE_OK;
+}
+
 static tide_status taker_rest(void *context, struct tide_error *err)
 {
     struct taker *self = context;
     (void)err;
+    assert_int_equal(self->idles % 4, 0);
     self->rests++;
     return TIDE_OK;
 }
@@ -280,8 +292,15 @@ static tide_status taker_end(void *context, struct tide_error *err)
     return self->is_cut ? tide_fail_retriable(err, TIDE_CLOSED, "it was cut") : TIDE_OK;
 }
 
-static const struct tide_follower_ops takers = {taker_begin, taker_room,         taker_came,
-                                                taker_rest,  taker_is_caught_up, taker_end};
+static const struct tide_follower_ops takers = {
+    .begin = taker_begin,
+    .room = taker_room,
+    .came = taker_came,
+    .idle = taker_idle,
+    .rest = taker_rest,
+    .is_caught_up = taker_is_caught_up,
+    .end = taker_end,
+};
 
 static void taker_say(void *context, bool is_problem, const char *line)
 {

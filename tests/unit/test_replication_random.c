@@ -267,8 +267,9 @@ static void run_history(uint64_t seed, bool forgets, bool is_late)
                               .now = 1000,
                               .forgets = forgets,
                               .is_late = is_late};
-    struct follow said = {0};
-    struct follow quiet = {.is_quiet = true, .policy = &policy};
+    size_t group = (size_t)(seed % 2 == 0 ? 0 : seed % 4096); /* committed beside, or at rests */
+    struct follow said = {.group_bytes = group};
+    struct follow quiet = {.is_quiet = true, .policy = &policy, .group_bytes = group};
     struct follow steady = {.is_quiet = true};
     bool is_steady = true;
     kit_setup(&kit);

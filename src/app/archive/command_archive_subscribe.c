@@ -131,22 +131,34 @@ static void show_progress(struct subscribe_command *command)
              command->place, counts.segments, rows, bytes);
 }
 
-static tide_status came(void *context, size_t size, struct tide_error *err)
+/* Where what the publisher has sent is invalid, that is no wrong usage. */
+static tide_status of_publisher(tide_status status, struct tide_error *err)
 {
-    struct subscribe_command *command = context;
-    tide_status status = tide_subscriber_came(command->subscriber, size, err);
-    if (status == TIDE_INVALID) { /* what the publisher has sent is: that is no wrong usage */
+    if (status == TIDE_INVALID) {
         err->status = TIDE_REMOTE;
         return TIDE_REMOTE;
     }
-    TIDE_TRY(status);
+    return status;
+}
+
+static tide_status came(void *context, size_t size, struct tide_error *err)
+{
+    struct subscribe_command *command = context;
+    TIDE_TRY(of_publisher(tide_subscriber_came(command->subscriber, size, err), err));
     show_progress(command);
     return TIDE_OK;
+}
+
+static tide_status idle(void *context, bool *ret_is_busy, struct tide_error *err)
+{
+    struct subscribe_command *command = context;
+    return of_publisher(tide_subscriber_go_on(command->subscriber, ret_is_busy, err), err);
 }
 
 static tide_status rest(void *context, struct tide_error *err)
 {
     struct subscribe_command *command = context;
+    TIDE_TRY(of_publisher(tide_subscriber_settle(command->subscriber, err), err));
     return tide_subscriber_sync(command->subscriber, err);
 }
 
@@ -159,13 +171,20 @@ static bool is_caught_up(void *context)
 static tide_status end(void *context, struct tide_error *err)
 {
     struct subscribe_command *command = context;
-    return tide_subscriber_end(command->subscriber, err);
+    struct tide_error why = {0};
+    tide_status status = of_publisher(tide_subscriber_settle(command->subscriber, &why), &why);
+    TIDE_TRY(tide_subscriber_end(command->subscriber, err));
+    if (status != TIDE_OK) {
+        *err = why;
+    }
+    return status;
 }
 
 static const struct tide_follower_ops follower_ops = {
     .begin = begin,
     .room = room,
     .came = came,
+    .idle = idle,
     .rest = rest,
     .is_caught_up = is_caught_up,
     .end = end,
