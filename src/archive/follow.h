@@ -114,6 +114,30 @@ tide_status tide_archive_adopt(struct tide_archive_series *series,
                                const struct tide_archive_segment *segment,
                                struct tide_archive_adopted *ret_adopted, struct tide_error *err);
 
+/* The segments of a series that were made here, and not compared with those of the one who is
+ * followed. */
+struct tide_archive_sealed_here {
+    bool is_any;
+    int64_t from_ts; /* they begin there */
+    bool has_before; /* there are segments before that */
+    int64_t before_to;
+};
+
+/** Notes, durably, that all the series has live will be sealed here. Before that; not within a
+ * group. */
+tide_status tide_archive_sealed_here_note(struct tide_archive_series *series,
+                                          struct tide_error *err);
+
+/** What was noted of a series, and not forgotten since. */
+tide_status tide_archive_sealed_here_read(struct tide_archive_writer *writer, int64_t source,
+                                          tide_str series,
+                                          struct tide_archive_sealed_here *ret_here,
+                                          struct tide_error *err);
+
+/** All of the source's have been compared. Within a group, where any was noted. */
+tide_status tide_archive_sealed_here_forget(struct tide_archive_writer *writer, int64_t source,
+                                            struct tide_error *err);
+
 /** Whether anything says of the archive that a pipeline, or another program, writes it itself; the
  * reason, in `err`, as TIDE_INVALID. */
 tide_status tide_archive_check_followable(struct tide_archive_writer *writer,

@@ -126,8 +126,25 @@ void tide_subscriber_warn(struct tide_subscriber *subscriber, enum tide_subscrib
 
 /* The hello */
 
-/* What the catalogue has of a source, from `*at` on; moves that behind it. */
-static size_t fill_hello_series(const struct tide_archive_catalogue *catalogue, int64_t source,
+/* Of each series of the catalogue. */
+static tide_status read_sealed_here(struct tide_subscriber *subscriber,
+                                    const struct tide_archive_catalogue *catalogue,
+                                    struct tide_archive_sealed_here *here, struct tide_error *err)
+{
+    subscriber->compares = false;
+    for (size_t i = 0; i < catalogue->series_count; i++) {
+        const struct tide_archive_series_info *info = &catalogue->series[i];
+        TIDE_TRY(tide_archive_sealed_here_read(subscriber->writer, info->source, info->name,
+                                               &here[i], err));
+        subscriber->compares = subscriber->compares || here[i].is_any;
+    }
+    return TIDE_OK;
+}
+
+/* What the catalogue has of a source, from `*at` on; moves that behind it. What was sealed here
+ * does not count as sealed: it is asked for, to be compared. */
+static size_t fill_hello_series(const struct tide_archive_catalogue *catalogue,
+                                const struct tide_archive_sealed_here *here, int64_t source,
                                 size_t *at, struct tide_wire_hello_series *series)
 {
     size_t first = *at;
@@ -137,8 +154,8 @@ static size_t fill_hello_series(const struct tide_archive_catalogue *catalogue, 
             .name = info->name,
             .has_newest = true,
             .newest_ts = info->live_rows > 0 ? info->live_to : info->sealed_to,
-            .is_sealed = info->segments > 0,
-            .sealed_to = info->sealed_to,
+            .is_sealed = here[*at].is_any ? here[*at].has_before : info->segments > 0,
+            .sealed_to = here[*at].is_any ? here[*at].before_to : info->sealed_to,
         };
     }
     return *at - first;
@@ -153,6 +170,7 @@ static int compare_sources(const void *a, const void *b)
 
 /* Of the catalogue, in the arena. A uuid that several sources have is not told. */
 static struct tide_wire_hello hello_of(const struct tide_archive_catalogue *catalogue,
+                                       const struct tide_archive_sealed_here *here,
                                        struct tide_arena *arena)
 {
     struct tide_wire_hello hello = {
@@ -165,7 +183,7 @@ static struct tide_wire_hello hello_of(const struct tide_archive_catalogue *cata
         struct tide_wire_hello_source *said = &hello.sources[hello.source_count];
         said->uuid = tide_str_from(source->uuid);
         said->series = &series[at];
-        said->series_count = fill_hello_series(catalogue, source->id, &at, series);
+        said->series_count = fill_hello_series(catalogue, here, source->id, &at, series);
         hello.source_count += said->uuid.len > 0;
     }
     qsort(hello.sources, hello.source_count, sizeof(*hello.sources), compare_sources);
@@ -186,7 +204,10 @@ tide_status tide_subscriber_hello(struct tide_subscriber *subscriber, struct tid
     struct tide_archive_catalogue catalogue = {0};
     TIDE_TRY(tide_subscriber_sync(subscriber, err));
     TIDE_TRY(tide_archive_writer_catalogue(subscriber->writer, &arena, &catalogue, err));
-    struct tide_wire_hello hello = hello_of(&catalogue, &arena);
+    struct tide_archive_sealed_here *here =
+        tide_arena_alloc(&arena, catalogue.series_count + 1, sizeof(*here));
+    TIDE_TRY(read_sealed_here(subscriber, &catalogue, here, err));
+    struct tide_wire_hello hello = hello_of(&catalogue, here, &arena);
     if (tide_wire_hello_encode(&hello, out, err) != TIDE_OK) {
         /* Too large: what is held of the series is sent again then, and counted as held. */
         for (size_t i = 0; i < hello.source_count; i++) {
@@ -195,6 +216,7 @@ tide_status tide_subscriber_hello(struct tide_subscriber *subscriber, struct tid
         TIDE_TRY(tide_wire_hello_encode(&hello, out, err));
     }
     subscriber->has_said_hello = true;
+    subscriber->skipped_rows_before = subscriber->counts.rows_skipped;
     return TIDE_OK;
 }
 

@@ -193,6 +193,22 @@ static void skip(struct tide_subscriber *subscriber, uint64_t rows)
                          "passed over until those come");
 }
 
+/* It has sent all that it had, so what was sealed here has been compared, if nothing was skipped.
+ */
+static tide_status note_rest(struct tide_subscriber *subscriber, size_t place,
+                             struct tide_error *err)
+{
+    struct tide_subscriber_place *at = &subscriber->places[place];
+    bool is_whole = subscriber->counts.rows_skipped == subscriber->skipped_rows_before &&
+                    !subscriber->order.places[place].has_missed;
+    if (subscriber->compares && !at->has_rested && is_whole) {
+        TIDE_TRY(tide_archive_group_begin(subscriber->writer, err));
+        TIDE_TRY(tide_archive_sealed_here_forget(subscriber->writer, at->source, err));
+    }
+    at->has_rested = true;
+    return TIDE_OK;
+}
+
 static tide_status apply_rows(struct tide_subscriber *subscriber, const struct tide_wire_rows *rows,
                               const struct tide_wire_verdict *verdict, struct tide_error *err)
 {
@@ -203,7 +219,7 @@ static tide_status apply_rows(struct tide_subscriber *subscriber, const struct t
                              "them before they could be sent: rows may be missing that came then");
     }
     if (rows->count == 0) {
-        subscriber->places[verdict->place].has_rested = true;
+        return note_rest(subscriber, verdict->place, err);
     }
     if (verdict->is_unmatched && rows->count > 0) {
         skip(subscriber, rows->count);

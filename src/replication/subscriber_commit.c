@@ -33,6 +33,7 @@ static tide_status seal_touched(struct tide_subscriber *subscriber, struct tide_
         tide_archive_series_state(series, &state);
         while (counts.segments > 0 &&
                tide_archive_series_is_due(series, &subscriber->policy, state.newest_ts)) {
+            TIDE_TRY(tide_archive_sealed_here_note(series, err));
             TIDE_TRY(tide_archive_seal(subscriber->writer, &series, 1, &subscriber->policy, &counts,
                                        err));
             subscriber->counts.sealed += (uint64_t)counts.segments;

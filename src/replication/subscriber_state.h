@@ -54,6 +54,8 @@ struct tide_subscriber {
     size_t place_cap;
     struct tide_map place_of; /* the bytes of a source's id, to the last place that it has */
     bool has_said_hello;
+    bool compares; /* what was sealed here has been asked for */
+    uint64_t skipped_rows_before;
     bool is_failed;
     bool is_filling;      /* see tide_archive_set_filling */
     bool is_to_be_filled; /* it should be: the archive had nothing, and no row has come yet */

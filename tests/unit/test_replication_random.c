@@ -204,6 +204,16 @@ static void pump(struct follow *follow, struct random *random)
     follow->is_cut = false;
 }
 
+/* Follows by a socket and by a pipe in turn. */
+static void pump_mixed(struct follow *follow, struct random *random)
+{
+    if (below(random, 3) == 0) {
+        follow_cut(follow);
+        follow->is_quiet = below(random, 2) == 0;
+    }
+    pump(follow, random);
+}
+
 static void pump_all(struct follow *follow)
 {
     for (int i = 0; i < 3; i++) {
@@ -232,6 +242,16 @@ static void judge(const struct follow *follow, uint64_t seed, bool forgets)
     wrong = wrong == NULL && !forgets ? rest_differs(kit.path, follow->path) : wrong;
     if (wrong != NULL) {
         fail_msg("seed %" PRIu64 ", %s: %s", seed, follow->is_quiet ? "quiet" : "said", wrong);
+    }
+    assert_int_equal(verify(follow->path), 0);
+}
+
+static void judge_mixed(const struct follow *follow, uint64_t seed, bool forgets)
+{
+    const char *wrong = forgets ? row_missing(&kit, kit.path, follow->path)
+                                : rows_differ(&kit, kit.path, follow->path);
+    if (wrong != NULL) {
+        fail_msg("seed %" PRIu64 ", mixed: %s", seed, wrong);
     }
     assert_int_equal(verify(follow->path), 0);
 }
@@ -268,15 +288,18 @@ static void run_history(uint64_t seed, bool forgets, bool is_late)
                               .forgets = forgets,
                               .is_late = is_late};
     size_t group = (size_t)(seed % 2 == 0 ? 0 : seed % 4096); /* committed beside, or at rests */
+    struct random other = {seed * 40503u + 7};
     struct follow said = {.group_bytes = group};
     struct follow quiet = {.is_quiet = true, .policy = &policy, .group_bytes = group};
     struct follow steady = {.is_quiet = true};
+    struct follow mixed = {.policy = &policy, .group_bytes = group}; /* says hello at times */
     bool is_steady = true;
     kit_setup(&kit);
     history.sources[0] = kit.source;
     follow_open(&said, &kit, "said.tide");
     follow_open(&quiet, &kit, "quiet.tide");
     follow_open(&steady, &kit, "steady.tide");
+    follow_open(&mixed, &kit, "mixed.tide");
     size_t steps = 20 + below(&history.random, 100);
     for (size_t i = 0; i < steps; i++) {
         take_step(&history);
@@ -285,6 +308,9 @@ static void run_history(uint64_t seed, bool forgets, bool is_late)
         }
         if (below(&history.random, 4) == 0) {
             pump(&quiet, &history.random);
+        }
+        if (below(&other, 4) == 0) {
+            pump_mixed(&mixed, &other);
         }
         if (is_steady && below(&history.random, 2) == 0) {
             is_steady = pump_steadily(&steady);
@@ -295,15 +321,20 @@ static void run_history(uint64_t seed, bool forgets, bool is_late)
     follow_cut(&quiet); /* what ended later is told by another stream */
     pump_all(&quiet);
     follow_end(&quiet);
+    follow_cut(&mixed);
+    mixed.is_quiet = false;
+    pump_all(&mixed);
     /* Not told of rows that came late and were sealed at once, where others have been forgotten. */
     if (is_steady && !(forgets && is_late) && pump_steadily(&steady)) {
         judge_steady(&steady, seed, forgets);
     }
     judge(&said, seed, forgets);
     judge(&quiet, seed, forgets);
+    judge_mixed(&mixed, seed, forgets);
     follow_close(&said);
     follow_close(&quiet);
     follow_close(&steady);
+    follow_close(&mixed);
     kit_teardown(&kit);
 }
 
