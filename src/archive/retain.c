@@ -192,8 +192,25 @@ tide_status tide_archive_retain_step(struct tide_archive *archive, int64_t sourc
     }
 }
 
-/* Numbers that only say when to seal; what was sealed and was newest stays, so that nothing is ever
- * written behind what has been there. */
+/* Up to the cutoff, or to the newest row, where that is before it. */
+static void note_forgotten(struct tide_archive_series *series, int64_t cutoff)
+{
+    const struct tide_archive_series_state *state = &series->state;
+    if (!state->has_newest) {
+        return;
+    }
+    int64_t before = state->newest_ts < cutoff ? state->newest_ts + 1 : cutoff;
+    if (!series->has_forgotten || before > series->forgotten_before) {
+        series->has_forgotten = true;
+        series->forgotten_before = before;
+    }
+}
+
+/*
+ * Numbers that only say when to seal; what was sealed and was newest stays, so that nothing is ever
+ * written behind what has been there. Neither is it before what was forgotten of the live tail: a
+ * copy that has those rows would find a segment around them that lacks them.
+ */
 static void refresh(const struct tide_archive_writer *writer,
                     const struct tide_archive_retention *retention)
 {
@@ -203,6 +220,7 @@ static void refresh(const struct tide_archive_writer *writer,
         if (series->source->id == retention->source &&
             (retention->is_removed == NULL ||
              retention->is_removed(retention->context, series->name))) {
+            note_forgotten(series, retention->cutoff_ts);
             (void)tide_archive_series_refresh(series, &ignored);
         }
     }

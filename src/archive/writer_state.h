@@ -23,6 +23,8 @@ struct tide_archive_series {
     tide_str name;
     struct tide_archive_series_state state;
     bool is_prune_due; /* sealed rows are still in the live tail, shadowed */
+    bool has_forgotten;
+    int64_t forgotten_before; /* this writer has forgotten what was there before that time */
     /* Of tide_archive_row_times: times given in its present round. */
     uint64_t round;
     bool has_planned;

@@ -82,6 +82,10 @@ static tide_status check_row(const struct tide_archive_writer *writer,
     if (series->state.is_sealed && row->ts <= series->state.sealed_to) {
         return fail_row(row, "and the series is sealed to", series->state.sealed_to, err);
     }
+    if (series->has_forgotten && row->ts < series->forgotten_before) {
+        return fail_row(row, "and what was there is forgotten before", series->forgotten_before,
+                        err);
+    }
     if (series->source->has_floor && row->ts <= series->source->floor) {
         return fail_row(row, "and its source was gone on with behind", series->source->floor, err);
     }

@@ -90,6 +90,21 @@ static void retention_never_lets_rows_come_behind_what_was_there(void **state)
 }
 
 /* As much as is worth it. */
+/* Else a segment would span what a copy still has, and lack it. */
+static void retention_lets_no_row_come_before_what_it_forgot(void **state)
+{
+    (void)state;
+    struct tide_archive_retained retained;
+    kit_ok(&kit, kit_write(&kit, "s", 11, 30));
+    kit_ok(&kit, forget(21, &retained));
+    assert_int_equal(retained.live_rows, 10);
+    kit_fails(kit_write(&kit, "s", 5, 5), TIDE_INVALID, "is forgotten before 21");
+    kit_ok(&kit, kit_write(&kit, "s", 31, 31));
+    kit_ok(&kit, forget(1, &retained));
+    kit_fails(kit_write(&kit, "s", 20, 20), TIDE_INVALID, "is forgotten before 21");
+    assert_string_equal(kit_times(&kit, "s"), "21-31");
+}
+
 static void give_all_back(void)
 {
     bool is_more = true;
@@ -353,6 +368,8 @@ int main(void)
         cmocka_unit_test_setup_teardown(retention_does_not_bring_shadowed_rows_back, kit_setup_test,
                                         kit_teardown_test),
         cmocka_unit_test_setup_teardown(retention_never_lets_rows_come_behind_what_was_there,
+                                        kit_setup_test, kit_teardown_test),
+        cmocka_unit_test_setup_teardown(retention_lets_no_row_come_before_what_it_forgot,
                                         kit_setup_test, kit_teardown_test),
         cmocka_unit_test_setup_teardown(retention_gives_space_back, kit_setup_test,
                                         kit_teardown_test),

@@ -188,6 +188,8 @@ static void take_step(struct history *history)
     }
 }
 
+static uint64_t seed_now;
+
 /* A stream that cannot go on is begun anew, as any transport does. */
 static void pump(struct follow *follow, struct random *random)
 {
@@ -197,7 +199,8 @@ static void pump(struct follow *follow, struct random *random)
     tide_status status = follow_pump(follow);
     if (status != TIDE_OK) {
         if (status != TIDE_STALE || !follow->err.retriable) {
-            fail_msg("%s: %s", tide_status_name(status), follow->err.message);
+            fail_msg("seed %" PRIu64 ": %s: %s", seed_now, tide_status_name(status),
+                     follow->err.message);
         }
         follow_cut(follow);
     }
@@ -224,7 +227,7 @@ static void pump_all(struct follow *follow)
         assert_int_equal(status, TIDE_STALE);
         follow_cut(follow);
     }
-    fail_msg("%s", follow->err.message);
+    fail_msg("seed %" PRIu64 ": %s", seed_now, follow->err.message);
 }
 
 static size_t verify(const char *path)
@@ -287,6 +290,7 @@ static void run_history(uint64_t seed, bool forgets, bool is_late)
                               .now = 1000,
                               .forgets = forgets,
                               .is_late = is_late};
+    seed_now = seed;
     size_t group = (size_t)(seed % 2 == 0 ? 0 : seed % 4096); /* committed beside, or at rests */
     struct random other = {seed * 40503u + 7};
     struct follow said = {.group_bytes = group};
