@@ -1,6 +1,7 @@
 #include "app/commands.h"
 
 #include "app/config/nearest.h"
+#include "base/log.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -119,8 +120,10 @@ int tide_command_end(const char *command, tide_status status, const struct tide_
 {
     enum tide_exit result = tide_exit_from(status);
     if (result != TIDE_EXIT_DONE) {
+        struct tide_error shown = *err;
+        tide_log_make_safe(shown.message, strlen(shown.message));
         (void)fflush(stdout);
-        (void)fprintf(stderr, "tidemark: %s: %s\n", command, err->message);
+        (void)fprintf(stderr, "tidemark: %s: %s\n", command, shown.message);
     }
     return result;
 }

@@ -1,6 +1,7 @@
 #include "base/log.h"
 
 #include "base/clock.h"
+#include "base/str.h"
 
 #include <stdarg.h>
 #include <stdatomic.h>
@@ -15,18 +16,29 @@ void tide_log_set_level(enum tide_log_level level)
     atomic_store(&level_max, (int)level);
 }
 
-/* A name from outside must neither forge a line nor command a terminal. */
-static void make_safe(char *text, size_t len)
+/* How long the character is that begins there; 0: none does, or it is a control of C1. */
+static size_t character(const char *text, size_t len)
 {
-    for (size_t i = 0; i < len; i++) {
-        unsigned char byte = (unsigned char)text[i];
-        bool is_c1 = byte == 0xc2 && i + 1 < len && ((unsigned char)text[i + 1] & 0xe0) == 0x80;
-        if (byte < 0x20 || byte == 0x7f) {
-            text[i] = '?';
-        } else if (is_c1) {
-            text[i] = '?';
-            text[++i] = '?';
+    for (size_t size = 2; size <= 4 && size <= len; size++) {
+        bool is_c1 = (unsigned char)text[0] == 0xc2 && (unsigned char)text[1] < 0xa0;
+        if (!is_c1 && tide_str_is_utf8(tide_str_of(text, size))) {
+            return size;
         }
+    }
+    return 0;
+}
+
+/* A name from outside must neither forge a line nor command a terminal. */
+void tide_log_make_safe(char *text, size_t len)
+{
+    for (size_t i = 0; i < len;) {
+        unsigned char byte = (unsigned char)text[i];
+        size_t size =
+            byte < 0x80 ? (size_t)(byte >= 0x20 && byte != 0x7f) : character(text + i, len - i);
+        if (size == 0) {
+            text[i++] = '?';
+        }
+        i += size;
     }
 }
 
@@ -48,7 +60,7 @@ void tide_log(enum tide_log_level level, const char *fmt, ...)
     if (len > sizeof(line) - 2) {
         len = sizeof(line) - 2;
     }
-    make_safe(line + used, len - (size_t)used);
+    tide_log_make_safe(line + used, len - (size_t)used);
     line[len++] = '\n';
     ssize_t written = write(STDERR_FILENO, line, len); /* nowhere left to report a failure */
     (void)written;

@@ -4,6 +4,8 @@
 
 #include "base/attr.h"
 
+#include <stddef.h>
+
 enum tide_log_level {
     TIDE_LOG_ERROR,
     TIDE_LOG_WARN,
@@ -17,3 +19,7 @@ void tide_log_set_level(enum tide_log_level level);
 /** Writes one line with one write(2). Any thread. A message over 2 KiB is cut; control bytes, a
  * line end too, become `?`. */
 void tide_log(enum tide_log_level level, const char *fmt, ...) TIDE_PRINTF(2, 3);
+
+/** Makes text that may come from outside fit for a line of a terminal, in place: control bytes, and
+ * what is no UTF-8, become `?`. */
+void tide_log_make_safe(char *text, size_t len);

@@ -38,7 +38,8 @@ static void log_of_control_bytes_stays_one_line(void **state)
         {"C1 \xc2\x9b"
          "31m, not \xc2\xa0 or \xc3\xa9",
          "C1 ??31m, not \xc2\xa0 or \xc3\xa9\n"},
-        {"cut \xc2", "cut \xc2\n"},
+        {"cut \xc2", "cut ?\n"},
+        {"not UTF-8 \xff\xed\xa0\x80\xc3 \xf0\x9f\x8c\x8a", "not UTF-8 ????? \xf0\x9f\x8c\x8a\n"},
     };
 
     (void)state;
