@@ -95,7 +95,7 @@ static bool take_opening(struct tide_peer *peer)
     }
     if (!knows_token(peer, &opening)) {
         tide_peer_refuse(peer, false,
-                         opening.has_token ? "its token is not the one of --token-file here"
+                         opening.has_token ? "the token is not the one that is asked for"
                                            : "a token is needed: --token-file");
         return false;
     }
@@ -154,9 +154,13 @@ void tide_peer_hear(struct tide_peer *peer)
  * of the other side was not read is cut, and what was sent last is lost. */
 static void let_down(struct tide_peer *peer, const struct tide_error *why)
 {
+    tide_link_end_tls(&peer->link);
+    if (why->status == TIDE_CORRUPT) { /* of one who does not speak it */
+        tide_peer_refuse(peer, false, "it speaks TLS: give its address as tls://HOST:PORT");
+        return;
+    }
     peer->peers->counts.refused++;
     tide_peer_say(peer, true, "was not let in: %s", why->message);
-    tide_link_end_tls(&peer->link);
     peer->state = TIDE_PEER_LEAVING;
     peer->deadline_us = tide_clock_deadline_us(LEAVING_US);
 }

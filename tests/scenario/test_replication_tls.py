@@ -50,7 +50,7 @@ def test_token_over_tls(run, start, tmp_path, archive, authority, host):
     check_copy(run, archive, tmp_path / "b.tide", publisher.address, "--ca", authority.ca,
                "--token-file", "token")
     token_file(tmp_path / "other", "another-token-0123456789")
-    for options, says in ((["--token-file", "other"], "its token is not the one of --token-file"),
+    for options, says in ((["--token-file", "other"], "the token is not the one that is asked for"),
                           ([], "a token is needed: --token-file")):
         result = run("archive", "subscribe", publisher.address, "c.tide", "--follow", "--ca",
                      authority.ca, *options).check(3)
@@ -58,7 +58,16 @@ def test_token_over_tls(run, start, tmp_path, archive, authority, host):
     assert followers.rows_of(tmp_path / "c.tide") == 0
     publisher.terminate().check()
     assert "token-0123456789" not in publisher.err() + result.err
-    assert "was refused: its token" in publisher.err()
+    assert "was refused: the token is not" in publisher.err()
+
+
+def test_address_without_tls_is_told_so(run, start, tmp_path, archive, host):
+    publisher = start_publisher(start, "a.tide", LISTEN, *host, "--token-file", "token")
+    result = run("archive", "subscribe", publisher.address.replace("tls://", "tcp://"),
+                 "c.tide").check(3)
+    assert "it speaks TLS: give its address as tls://" in result.err
+    assert not (tmp_path / "c.tide").exists()
+    publisher.terminate().check()
 
 
 def test_client_certificate_over_tls(run, start, tmp_path, archive, authority, stranger, host):
@@ -119,7 +128,7 @@ def test_plain_words_and_old_tls_are_refused(start, run, archive, authority, hos
             assert b"dendro" not in plain.recv(100)
         except ConnectionResetError:
             pass
-    publisher.wait_for_line("was not let in: this is not TLS")
+    publisher.wait_for_line("was refused: it speaks TLS")
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
     context.load_verify_locations(authority.ca)
     with socket.create_connection(("127.0.0.1", publisher.port), 60) as raw:
