@@ -122,7 +122,7 @@ static tide_status connect(const char *path, enum medium medium, bool is_writing
     return TIDE_OK;
 }
 
-static bool has_moved(const struct tide_archive *archive)
+bool tide_archive_has_moved(const struct tide_archive *archive)
 {
     int moved = 0;
     (void)sqlite3_file_control(archive->db, "main", SQLITE_FCNTL_HAS_MOVED, &moved);
@@ -158,7 +158,7 @@ void tide_archive_close(struct tide_archive *archive)
         return;
     }
     bool is_last_maybe = archive->is_open && archive->access == TIDE_ARCHIVE_READ &&
-                         !archive->is_immutable && !has_moved(archive);
+                         !archive->is_immutable && !tide_archive_has_moved(archive);
     (void)sqlite3_close_v2(archive->db);
     if (is_last_maybe) {
         remove_empty_log(archive->path);

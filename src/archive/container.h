@@ -65,6 +65,9 @@ tide_status tide_archive_open(const char *path, enum tide_archive_access access,
 void tide_archive_close(struct tide_archive *archive);
 void tide_archive_close_ptr(struct tide_archive **archive);
 
+/** Whether its name now names another file, or none. */
+bool tide_archive_has_moved(const struct tide_archive *archive);
+
 /**
  * Everything read between these two is of one moment. May be nested; every begin that succeeded has
  * its end. Held only for one answer: while it is, what a writer writes cannot be folded into the

@@ -1,14 +1,21 @@
 #include "replication/publisher.h"
 
+#include <inttypes.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/alloc.h"
+#include "base/clock.h"
+#include "base/limits.h"
+#include "format/wire/order.h"
 #include "format/wire/stream.h"
 #include "replication/publisher_state.h"
 
 /* Followers are many, and read what was written just now, or once: little is to be remembered. */
 #define CACHE_KIB 256
+
+#define LOOK_US 1000000 /* from one look for another file of the archive's name to the next */
 
 static void copy_hello(struct tide_publisher *publisher, const struct tide_wire_hello *hello)
 {
@@ -140,9 +147,41 @@ static tide_status take_round(struct tide_publisher *publisher, struct tide_buf 
     return status;
 }
 
+static tide_status check_place(struct tide_publisher *publisher, struct tide_error *err)
+{
+    int64_t now_us = tide_clock_monotonic_us();
+    if (now_us < publisher->look_at_us) {
+        return TIDE_OK;
+    }
+    publisher->look_at_us = now_us + LOOK_US;
+    return !tide_archive_has_moved(publisher->archive)
+               ? TIDE_OK
+               : tide_fail_retriable(err, TIDE_STALE,
+                                     "the archive has been removed, or another file has its name; "
+                                     "connect again");
+}
+
+void tide_publisher_leave_out(struct tide_publisher *publisher,
+                              struct tide_publisher_series *series, const char *what, int64_t ts,
+                              size_t size)
+{
+    const struct tide_publisher_options *options = &publisher->options;
+    struct tide_publisher_source *source = series->source;
+    char message[512];
+    source->seq = source->seq == 0 ? TIDE_WIRE_SEQ_BEHIND_GAP : source->seq + 1;
+    if (options->warn != NULL) {
+        (void)snprintf(message, sizeof(message),
+                       "%s of %.*s at %" PRId64 " has %zu bytes, which is more than can be sent "
+                       "at once (%zu): it is left out",
+                       what, TIDE_STR_ARG(series->name), ts, size, TIDE_WIRE_FRAME_BYTES_MAX);
+        options->warn(options->context, message);
+    }
+}
+
 tide_status tide_publisher_next(struct tide_publisher *publisher, struct tide_buf *out,
                                 size_t bytes_max, bool *ret_is_caught_up, struct tide_error *err)
 {
+    TIDE_TRY(check_place(publisher, err));
     if (publisher->is_caught_up) {
         int64_t version = 0;
         TIDE_TRY(tide_archive_version(publisher->archive, &version, err));

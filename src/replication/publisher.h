@@ -6,6 +6,7 @@
  * A follower that has said hello gets what it does not hold: segments and rows now, and each
  * segment again when it is sealed; when a source is renewed or ends, it is introduced anew.
  * Whoever has not gets segments at the beginning alone, then rows, as from the crate's publisher.
+ * A row that no frame takes comes in its segment, if that fits; else it is left out, as a gap.
  *
  * One thread at a time.
  */
@@ -31,6 +32,9 @@ struct tide_publisher_options {
     enum tide_publish_from from; /* of what a hello does not tell */
     int64_t since_ts;
     const struct tide_wire_hello *hello; /* NULL: the follower said nothing; copied */
+    /** Told what is left out; NULL: nobody is. */
+    void (*warn)(void *context, const char *message);
+    void *context;
 };
 
 /**
@@ -49,8 +53,8 @@ void tide_publisher_close_ptr(struct tide_publisher **publisher);
  * With `ret_is_caught_up` there is no more now, and the stream stands between two frames. Where
  * nothing has been written since the last call, that costs one look at the archive's log.
  * Errors: TIDE_STALE (retriable) what was being sent, or should have been, is not there any more,
- * or is not as it was: drop the connection, a new one goes on. TIDE_UNSUPPORTED a row or segment
- * that is larger than a frame; those of reading. After an error the publisher can only be closed.
+ * or is not as it was, also where another file has the archive's name: drop the connection, a new
+ * one goes on; those of reading. After an error the publisher can only be closed.
  */
 tide_status tide_publisher_next(struct tide_publisher *publisher, struct tide_buf *out,
                                 size_t bytes_max, bool *ret_is_caught_up, struct tide_error *err);

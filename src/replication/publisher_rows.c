@@ -38,24 +38,19 @@ static void note_sent(struct tide_publisher_series *series, int64_t ts)
     series->late[series->late_count++] = ts;
 }
 
-tide_status tide_publisher_send_row(struct tide_publisher *publisher,
-                                    struct tide_publisher_series *series,
+tide_status tide_publisher_send_row(struct tide_publisher_series *series,
                                     const struct tide_wire_row *row, struct tide_publisher_run *run,
-                                    struct tide_buf *out, struct tide_error *err)
+                                    bool *ret_fits, struct tide_buf *out, struct tide_error *err)
 {
+    *ret_fits = true;
     if (run->source != series->source || !tide_wire_rows_has_room(&run->draft, row, out)) {
         begin_run(run, series->source, out);
         if (!tide_wire_rows_has_room(&run->draft, row, out)) {
             out->len = run->draft.start;
             run->source = NULL;
             series->source->seq--;
-            if (publisher->has_hello) {
-                return TIDE_OK; /* it comes with its segment, which may be smaller */
-            }
-            return tide_fail(err, TIDE_UNSUPPORTED,
-                             "a row of %.*s at %" PRId64 " has %zu bytes, which is more than can "
-                             "be sent at once",
-                             TIDE_STR_ARG(row->series), row->ts, row->bytes.len);
+            *ret_fits = false;
+            return TIDE_OK;
         }
     }
     TIDE_TRY(tide_wire_rows_add(&run->draft, row, out, err));
@@ -85,7 +80,13 @@ static tide_status take_row(struct tide_publisher *publisher,
         .wall_offset = written->wall_offset,
         .bytes = written->bytes,
     };
-    return tide_publisher_send_row(publisher, series, &row, run, out, err);
+    bool fits = false;
+    TIDE_TRY(tide_publisher_send_row(series, &row, run, &fits, out, err));
+    if (!fits && !publisher->has_hello) { /* else it comes with its segment, which may be smaller */
+        series->skipped_rows++;
+        tide_publisher_leave_out(publisher, series, "a row", row.ts, row.bytes.len);
+    }
+    return TIDE_OK;
 }
 
 /* Of the rows of a series that were sent, the greatest number that is left of those that count. */

@@ -1,6 +1,7 @@
 /*
  * Rows out of a segment, for whoever takes no segments any more: those that were sealed before they
- * were sent. The segment is in memory for that, and all of its rows go at once.
+ * were sent; or out of one that no frame takes. The segment is in memory for that, and all of its
+ * rows go at once.
  */
 #include "archive/change_encoder.h"
 #include "base/limits.h"
@@ -22,8 +23,13 @@ static tide_status take_row(void *context, int64_t ts, tide_str bytes, struct ti
     if (unsealing->has_sent && ts <= unsealing->sent_to) {
         return TIDE_OK;
     }
-    return tide_publisher_send_row(unsealing->publisher, unsealing->series, &row, &unsealing->run,
-                                   unsealing->out, err);
+    bool fits = false;
+    TIDE_TRY(tide_publisher_send_row(unsealing->series, &row, &unsealing->run, &fits,
+                                     unsealing->out, err));
+    if (!fits) {
+        tide_publisher_leave_out(unsealing->publisher, unsealing->series, "a row", ts, bytes.len);
+    }
+    return TIDE_OK;
 }
 
 tide_status tide_publisher_send_sealed(struct tide_publisher *publisher,

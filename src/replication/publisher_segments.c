@@ -58,21 +58,25 @@ static tide_status look(struct tide_publisher *publisher, struct tide_error *err
     }
 }
 
-static tide_status begin_frame(struct tide_publisher *publisher,
-                               struct tide_publisher_series *series,
-                               const struct tide_archive_written *segment, struct tide_buf *out,
-                               struct tide_error *err)
+static size_t index_size_of(const struct tide_archive_written *segment)
+{
+    return segment->has_index ? sizeof(uint32_t) + (size_t)segment->index_size : 0;
+}
+
+static bool fits_a_frame(const struct tide_publisher_series *series,
+                         const struct tide_archive_written *segment)
+{
+    size_t room = TIDE_WIRE_FRAME_BYTES_MAX - FIXED_SIZE - series->name.len;
+    return (size_t)segment->bytes_size <= room &&
+           index_size_of(segment) <= room - (size_t)segment->bytes_size;
+}
+
+static void begin_frame(struct tide_publisher *publisher, struct tide_publisher_series *series,
+                        const struct tide_archive_written *segment, struct tide_buf *out)
 {
     size_t bytes_size = (size_t)segment->bytes_size;
-    size_t index_size = segment->has_index ? sizeof(uint32_t) + (size_t)segment->index_size : 0;
+    size_t index_size = index_size_of(segment);
     size_t fixed = FIXED_SIZE + series->name.len;
-    if (bytes_size > TIDE_WIRE_FRAME_BYTES_MAX - fixed ||
-        index_size > TIDE_WIRE_FRAME_BYTES_MAX - fixed - bytes_size) {
-        return tide_fail(err, TIDE_UNSUPPORTED,
-                         "a segment of %.*s has %zu bytes, which is more than can be sent at once "
-                         "(%zu); seal and join to less",
-                         TIDE_STR_ARG(series->name), bytes_size, TIDE_WIRE_FRAME_BYTES_MAX);
-    }
     char *at = tide_buf_reserve(out, sizeof(uint32_t) + fixed);
     char *start = at;
     at = tide_wire_put_u32(at, (uint32_t)(fixed + bytes_size + index_size));
@@ -89,7 +93,6 @@ static tide_status begin_frame(struct tide_publisher *publisher,
         .segment = *segment,
         .mark = tide_archive_mark_of(segment),
     };
-    return TIDE_OK;
 }
 
 static void append_index_head(const struct tide_publisher_sending *sending, struct tide_buf *out)
@@ -103,10 +106,9 @@ static void append_index_head(const struct tide_publisher_sending *sending, stru
     out->len += (size_t)(at - start);
 }
 
-static void note_sent(struct tide_publisher *publisher)
+/* Segments up to there have been sent. */
+static void note_sent(struct tide_publisher_series *series, int64_t end)
 {
-    struct tide_publisher_series *series = publisher->sending.series;
-    int64_t end = publisher->sending.segment.ts;
     series->has_sealed = true;
     series->sealed_to = end;
     series->wants_full = true;
@@ -116,7 +118,6 @@ static void note_sent(struct tide_publisher *publisher)
         series->has_sent = false;
         series->late_count = 0;
     }
-    publisher->sending.series = NULL;
 }
 
 /* Sends bytes, then the index, as much as there is room for. */
@@ -142,7 +143,8 @@ static tide_status send_pieces(struct tide_publisher *publisher, struct tide_buf
             append_index_head(sending, out);
         }
         if (sending->is_index || !sending->segment.has_index) {
-            note_sent(publisher);
+            note_sent(sending->series, sending->segment.ts);
+            sending->series = NULL;
         } else {
             sending->is_index = true;
             sending->offset = 0;
@@ -245,6 +247,22 @@ static tide_status account(struct tide_publisher *publisher, struct tide_publish
     return TIDE_OK;
 }
 
+/* Its rows go one by one, where they are of tables, but for those that no frame takes either. */
+static tide_status send_too_large(struct tide_publisher *publisher,
+                                  struct tide_publisher_series *series,
+                                  const struct tide_archive_written *segment, struct tide_buf *out,
+                                  struct tide_error *err)
+{
+    if (series->source->is_of_tables) {
+        TIDE_TRY(tide_publisher_send_sealed(publisher, series, segment, out, err));
+    } else {
+        tide_publisher_leave_out(publisher, series, "a segment", segment->ts,
+                                 (size_t)segment->bytes_size);
+    }
+    note_sent(series, segment->ts);
+    return TIDE_OK;
+}
+
 /* Sends the next segment of the series, or finds that it has none. */
 static tide_status send_next(struct tide_publisher *publisher, struct tide_publisher_series *series,
                              struct tide_buf *out, struct tide_error *err)
@@ -259,7 +277,10 @@ static tide_status send_next(struct tide_publisher *publisher, struct tide_publi
         return TIDE_OK;
     }
     if (publisher->has_hello || !series->has_rows) {
-        TIDE_TRY(begin_frame(publisher, series, &segment, out, err));
+        if (!fits_a_frame(series, &segment)) {
+            return send_too_large(publisher, series, &segment, out, err);
+        }
+        begin_frame(publisher, series, &segment, out);
         return send_pieces(publisher, out, err);
     }
     return account(publisher, series, &segment, out, err);

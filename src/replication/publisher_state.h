@@ -75,6 +75,7 @@ struct tide_publisher {
     bool is_begun;
     bool is_caught_up;
     int64_t version;        /* of the archive when it last caught up */
+    int64_t look_at_us;     /* for another file of its name */
     int64_t opening_number; /* of the newest live row at the opening */
     int64_t opening_offset; /* of the newest clock offset */
     uint64_t round;
@@ -142,11 +143,11 @@ tide_status tide_publisher_send_segments(struct tide_publisher *publisher, struc
 tide_status tide_publisher_send_rows(struct tide_publisher *publisher, struct tide_buf *out,
                                      struct tide_error *err);
 
-/** Adds a row to the run, which goes on with another frame where it has to. */
-tide_status tide_publisher_send_row(struct tide_publisher *publisher,
-                                    struct tide_publisher_series *series,
+/** Adds a row to the run, which goes on with another frame where it has to; `ret_fits` false: none
+ * takes it. */
+tide_status tide_publisher_send_row(struct tide_publisher_series *series,
                                     const struct tide_wire_row *row, struct tide_publisher_run *run,
-                                    struct tide_buf *out, struct tide_error *err);
+                                    bool *ret_fits, struct tide_buf *out, struct tide_error *err);
 
 /** Ends the frame of the run. */
 void tide_publisher_end_run(struct tide_publisher_run *run, struct tide_buf *out);
@@ -157,6 +158,11 @@ tide_status tide_publisher_send_sealed(struct tide_publisher *publisher,
                                        struct tide_publisher_series *series,
                                        const struct tide_archive_written *segment,
                                        struct tide_buf *out, struct tide_error *err);
+
+/** Something larger than a frame is left out: that is said, and counts as a gap. */
+void tide_publisher_leave_out(struct tide_publisher *publisher,
+                              struct tide_publisher_series *series, const char *what, int64_t ts,
+                              size_t size);
 
 /** Goes on with the segment that is being sent. */
 tide_status tide_publisher_go_on(struct tide_publisher *publisher, struct tide_buf *out,

@@ -147,12 +147,17 @@ static const struct argp argp = {
 
 /* The feed. */
 
+static void warn(void *context, const char *message)
+{
+    tide_network_say(context, true, message);
+}
+
 static tide_status feed_open(void *context, const struct tide_wire_hello *hello, void **ret_feed,
                              struct tide_error *err)
 {
     const struct publish_command *command = context;
     const struct tide_publisher_options options = {
-        .from = command->from, .since_ts = command->since_ts, .hello = hello};
+        .from = command->from, .since_ts = command->since_ts, .hello = hello, .warn = warn};
     struct tide_publisher *publisher = NULL;
     TIDE_TRY(tide_publisher_open(command->arguments.path, &options, &publisher, err));
     *ret_feed = publisher;
