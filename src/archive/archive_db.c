@@ -52,8 +52,8 @@ static tide_status fail_plainly(int rc, const char *text, struct tide_error *err
 
 tide_status(tide_archive_fail)(const struct tide_archive *archive, int rc, struct tide_error *err)
 {
-    if ((rc & 0xff) == SQLITE_CANTOPEN && archive->db != NULL &&
-        sqlite3_system_errno(archive->db) == ENOSPC) {
+    bool is_of_disk = (rc & 0xff) == SQLITE_CANTOPEN || (rc & 0xff) == SQLITE_IOERR;
+    if (is_of_disk && archive->db != NULL && sqlite3_system_errno(archive->db) == ENOSPC) {
         rc = SQLITE_FULL; /* of a file beside it */
     }
     bool is_its_last =

@@ -7,6 +7,7 @@
 
 #include "archive/archive_db.h"
 #include "base/limits.h"
+#include "base/uuid.h"
 
 static tide_status read_pairs(struct tide_archive *archive, struct sqlite3_stmt *stmt, int column,
                               struct tide_arena *arena, struct tide_archive_pairs *ret_pairs,
@@ -36,10 +37,7 @@ static tide_status read_source(struct tide_archive *archive, struct sqlite3_stmt
     TIDE_TRY(tide_archive_column_i64(archive, stmt, 3, &complete, err));
     TIDE_TRY(tide_archive_column_i64(archive, stmt, 4, &source.clock_anchor_wall_ns, err));
     source.is_complete = complete != 0;
-    tide_str uuid = tide_archive_column_bytes(stmt, 5);
-    if (uuid.len == TIDE_UUID_LEN) {
-        memcpy(source.uuid, uuid.ptr, TIDE_UUID_LEN);
-    }
+    (void)tide_uuid_read(tide_archive_column_bytes(stmt, 5), source.uuid); /* else it has none */
     source.has_heartbeat = sqlite3_column_type(stmt, 6) == SQLITE_INTEGER;
     source.heartbeat = sqlite3_column_int64(stmt, 6);
     source.heartbeat_interval_ns = sqlite3_column_int64(stmt, 7);

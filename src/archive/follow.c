@@ -11,6 +11,7 @@
 #include "archive/follow_opened.h"
 #include "archive/scan.h"
 #include "archive/writer_state.h"
+#include "base/uuid.h"
 
 /* Groups and steps */
 
@@ -147,8 +148,7 @@ struct source_key {
 static struct source_key key_of(tide_str uuid, tide_str labels, int64_t anchor)
 {
     struct source_key key = {.size = TIDE_UUID_LEN};
-    if (uuid.len == TIDE_UUID_LEN) {
-        memcpy(key.bytes, uuid.ptr, TIDE_UUID_LEN);
+    if (tide_uuid_read(uuid, key.bytes)) {
         return key;
     }
     XXH128_hash_t digest = XXH3_128bits(labels.ptr, labels.len);
@@ -282,8 +282,12 @@ static tide_status copy_source(struct tide_archive_writer *writer,
                       : insert_source(writer->archive, source, tide_buf_str(&labels_json),
                                       tide_buf_str(&metadata_json), &id, err));
     note_known(writer, &key, id);
+    tide_str encoder = tide_archive_pairs_get(&metadata, TIDE_STR(TIDE_ARCHIVE_KEY_ENCODER));
     tide_archive_remember_source(writer, &(struct tide_archive_open_source){
-                                             .id = id, .label = tide_archive_label_of(&labels)});
+                                             .id = id,
+                                             .label = tide_archive_label_of(&labels),
+                                             .has_encoder = encoder.ptr != NULL,
+                                         });
     *ret_id = id;
     return TIDE_OK;
 }

@@ -59,15 +59,25 @@ static tide_status compare(void *context, int64_t ts, tide_str bytes, struct tid
                : fail_missing(comparison, ts, "has another one of that time", err);
 }
 
+/* Whose encoder is not named may have written anything. */
+static bool can_open(const struct tide_archive_series *series)
+{
+    const struct tide_archive_encoder *encoder = series->writer->options.encoder;
+    return encoder != NULL && (series->source->has_encoder || encoder->version == NULL);
+}
+
 static tide_status decode(const struct tide_archive_series *series,
                           const struct tide_archive_segment *segment,
                           const struct tide_archive_row_taker *taker, struct tide_error *err)
 {
     const struct tide_archive_encoder *encoder = series->writer->options.encoder;
-    if (encoder == NULL) {
+    if (!can_open(series)) {
         return tide_fail(err, TIDE_INVALID,
-                         "%s: following: there is no encoder that could open segments",
-                         series->writer->archive->path);
+                         "%s: following: the rows of %.*s at %" PRId64 " to %" PRId64
+                         " come in another segment than they are held in, and its source names no "
+                         "encoder that could open it; follow it into a new file",
+                         series->writer->archive->path, TIDE_STR_ARG(series->name),
+                         segment->first_ts, segment->last_ts);
     }
     tide_status status = encoder->decode(encoder->context, series->name, segment, taker, err);
     if (status == TIDE_CORRUPT) { /* what came is damaged, and not the archive */
@@ -93,6 +103,26 @@ static tide_status check_counts(const struct comparison *comparison,
                      comparison->last_ts);
 }
 
+/* Nobody can open the segment: the live rows that it takes the place of, which lie within it by
+ * now, are no more than it has. */
+static tide_status check_live_counts(const struct tide_archive_series *series,
+                                     const struct tide_archive_segment *segment,
+                                     struct tide_error *err)
+{
+    const struct tide_archive_series_state *state = &series->state;
+    struct comparison comparison = {.series = series};
+    bool is_any = false;
+    int64_t count = 0;
+    TIDE_TRY(tide_archive_ask(series->writer->archive, err, &is_any, &count,
+                              "SELECT COUNT(*) FROM wal WHERE source_id = ?1 AND stream = ?2 AND "
+                              "ts <= ?3 AND (NOT ?4 OR ts > ?5)",
+                              "itiii", series->source->id, series->name, segment->last_ts,
+                              (int64_t)state->is_sealed, state->sealed_to));
+    return count <= segment->rows
+               ? TIDE_OK
+               : fail_missing(&comparison, segment->last_ts, "has fewer rows than are held", err);
+}
+
 /* Each live row up to the segment's end is a row of it. */
 static tide_status check_live_rows(const struct tide_archive_series *series,
                                    const struct tide_archive_segment *segment,
@@ -101,6 +131,9 @@ static tide_status check_live_rows(const struct tide_archive_series *series,
     TIDE_CLEANUP(tide_archive_stmt_done) struct sqlite3_stmt *stmt = NULL;
     struct comparison comparison = {.series = series};
     const struct tide_archive_row_taker taker = {compare, &comparison};
+    if (!can_open(series)) {
+        return check_live_counts(series, segment, err);
+    }
     TIDE_TRY(tide_archive_query(series->writer->archive, &stmt, err,
                                 "SELECT ts, row FROM wal WHERE source_id = ?1 AND stream = ?2 AND "
                                 "ts <= ?3 AND (NOT ?4 OR ts > ?5) ORDER BY ts",

@@ -15,6 +15,7 @@ struct tide_archive_open_source {
     bool has_floor;
     int64_t floor; /* rows up to here were there on resuming */
     bool is_finalized;
+    bool has_encoder; /* of a copy: its metadata name one */
 };
 
 struct tide_archive_series {

@@ -68,17 +68,21 @@ void tide_uuid_v4(char ret_text[TIDE_UUID_LEN + 1])
     format(bytes, ret_text);
 }
 
-bool tide_uuid_is(tide_str text)
+bool tide_uuid_read(tide_str text, char ret_text[TIDE_UUID_LEN + 1])
 {
+    char found[TIDE_UUID_LEN + 1] = "";
     if (text.len != TIDE_UUID_LEN) {
         return false;
     }
     for (size_t i = 0; i < TIDE_UUID_LEN; i++) {
         char c = text.ptr[i];
         bool is_dash = i == 8 || i == 13 || i == 18 || i == 23;
+        found[i] = c >= 'A' && c <= 'F' ? (char)(c - 'A' + 'a') : c;
+        c = found[i];
         if (is_dash ? c != '-' : !((c >= '0' && c <= '9') || (c >= 'a' && c <= 'f'))) {
             return false;
         }
     }
+    memcpy(ret_text, found, sizeof(found));
     return true;
 }

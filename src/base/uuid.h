@@ -19,8 +19,8 @@ void tide_uuid_v7_from(int64_t utc_us, const uint8_t random[10], char ret_text[T
 /** Writes a random UUIDv4, lower case with hyphens, NUL-terminated. */
 void tide_uuid_v4(char ret_text[TIDE_UUID_LEN + 1]);
 
-/** Whether it is a UUID, of any version, as it is written here. */
-bool tide_uuid_is(tide_str text);
+/** Reads a UUID, of any version, in either case; writes it as above. False: it is none. */
+bool tide_uuid_read(tide_str text, char ret_text[TIDE_UUID_LEN + 1]);
 
 /** Fills `bytes` from getrandom(2); aborts where the system has none. */
 void tide_random_bytes(void *bytes, unsigned len);

@@ -327,6 +327,7 @@ tide_status tide_subscriber_restart(struct tide_subscriber *subscriber, struct t
     TIDE_TRY(tide_subscriber_sync(subscriber, err));
     tide_wire_decoder_reset(&subscriber->decoder);
     tide_wire_order_done(&subscriber->order);
+    subscriber->place_count = 0;
     tide_map_reset(&subscriber->held_index);
     tide_map_reset(&subscriber->place_of);
     subscriber->has_said_hello = false;
@@ -348,8 +349,8 @@ void tide_subscriber_counts(const struct tide_subscriber *subscriber,
 
 bool tide_subscriber_is_caught_up(const struct tide_subscriber *subscriber)
 {
-    bool is_caught_up = subscriber->order.count > 0;
-    for (size_t i = 0; i < subscriber->order.count; i++) {
+    bool is_caught_up = subscriber->place_count > 0;
+    for (size_t i = 0; i < subscriber->place_count; i++) {
         is_caught_up = is_caught_up && subscriber->places[i].has_rested;
     }
     return is_caught_up;
@@ -357,10 +358,9 @@ bool tide_subscriber_is_caught_up(const struct tide_subscriber *subscriber)
 
 bool tide_subscriber_is_at_rest(const struct tide_subscriber *subscriber)
 {
-    for (size_t i = 0; i < subscriber->order.count; i++) {
-        if (!subscriber->places[i].is_at_rest) {
-            return false;
-        }
+    bool is_at_rest = subscriber->place_count > 0;
+    for (size_t i = 0; i < subscriber->place_count; i++) {
+        is_at_rest = is_at_rest && subscriber->places[i].is_at_rest;
     }
-    return true;
+    return is_at_rest;
 }

@@ -118,5 +118,5 @@ void tide_subscriber_counts(const struct tide_subscriber *subscriber,
 bool tide_subscriber_is_caught_up(const struct tide_subscriber *subscriber);
 
 /** Whether the last frame of each source was such a one, too: the stream does not end in between.
- * One without sources does not. */
+ * One without sources may. */
 bool tide_subscriber_is_at_rest(const struct tide_subscriber *subscriber);

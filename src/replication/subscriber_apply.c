@@ -50,28 +50,27 @@ static void note_place(struct tide_subscriber *subscriber, size_t place, int64_t
         .has_rested = before != NULL, /* its rows keep their first number */
         .is_at_rest = before != NULL,
     };
+    subscriber->place_count = place + 1;
     tide_map_put(&subscriber->place_of, tide_str_of(&source, sizeof(source)), NULL)->number = place;
 }
 
-/* A source that is introduced again, to one who said hello, was sent wholly before that. */
+/*
+ * A source that is introduced again, to one who said hello, was sent wholly before that. One whose
+ * id is no UUID is known like one without.
+ */
 static tide_status apply_handshake(struct tide_subscriber *subscriber,
                                    const struct tide_wire_handshake *handshake, size_t place,
                                    struct tide_error *err)
 {
     TIDE_CLEANUP(tide_arena_done) struct tide_arena arena = {0};
+    char uuid[TIDE_UUID_LEN + 1] = "";
+    bool has_uuid = handshake->has_uuid && tide_uuid_read(handshake->uuid, uuid);
     struct tide_archive_copied_source source = {
-        .uuid = handshake->has_uuid ? handshake->uuid : (tide_str){NULL, 0},
+        .uuid = has_uuid ? tide_str_from(uuid) : (tide_str){NULL, 0},
         .clock_anchor_wall_ns = handshake->clock_anchor_wall_ns,
         .is_complete = handshake->is_complete,
     };
     int64_t id = 0;
-    if (handshake->has_uuid && !tide_uuid_is(handshake->uuid)) {
-        return tide_fail(err, TIDE_UNSUPPORTED,
-                         "a source is introduced with \"%.*s\", which is no UUID (36 characters, "
-                         "of lower case)",
-                         (int)(handshake->uuid.len < 64 ? handshake->uuid.len : 64),
-                         handshake->uuid.ptr);
-    }
     TIDE_TRY(read_pairs(&handshake->labels, &arena, &source.labels, err));
     TIDE_TRY(read_pairs(&handshake->metadata, &arena, &source.metadata, err));
     TIDE_TRY(tide_archive_copy_source(subscriber->writer, &source, &id, err));

@@ -50,7 +50,8 @@ struct tide_subscriber {
     /* of a connection */
     struct tide_wire_decoder decoder;
     struct tide_wire_order order;
-    struct tide_subscriber_place *places; /* as many as the order has */
+    struct tide_subscriber_place *places; /* as many as the order has, once all were taken */
+    size_t place_count;
     size_t place_cap;
     struct tide_map place_of; /* the bytes of a source's id, to the last place that it has */
     bool has_said_hello;

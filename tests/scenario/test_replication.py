@@ -275,6 +275,45 @@ def test_pipeline_and_second_follower_cannot_write_a_copy(run, start, tmp_path, 
     run("copy", "sqlite:shop.db", "archive:b.tide", "--overwrite").check()
 
 
+def handshake(uuid, metadata):
+    """A stream of nothing but a source that is introduced."""
+    pairs = b"".join(struct.pack("<I", len(text)) + text for pair in metadata for text in pair)
+    fields = struct.pack("<BIBI", 1, 0, 1, len(uuid)) + uuid
+    fields += struct.pack("<II", 0, len(metadata)) + pairs + struct.pack("<qB", 0, 0)
+    return b"dendro-repl\0\x01\0" + struct.pack("<I", len(fields)) + fields
+
+
+def test_stream_that_is_refused_at_once_leaves_nothing(run, tmp_path):
+    uuid = b"3f2b1c4d-0000-4000-8000-00000000abcd"
+    for stream, status, says in (
+            (b"dendro-repl\0\x01\0", 1, "does not say that it had no more"),
+            (handshake(uuid, [(b"encoder", b"other-\x1b[31m3")]), 3, "the encoder other-?[31m3"),
+            (handshake(uuid, [(b"k\0", b"v")]), 3, "NUL"),
+            (handshake(uuid, [(b"k", b"v" * 17_000_000)]), 3, "the limit is 16777216")):
+        result = run("archive", "subscribe", "-", "b.tide", stdin=stream).check(status)
+        assert says in result.err, result.err
+        assert not list(tmp_path.glob("b.tide*"))
+
+
+def test_archive_that_is_replaced_is_followed_by_its_name(run, start, tmp_path, archive):
+    publisher = start_publisher(start, "a.tide", "tcp://127.0.0.1:0")
+    follower = start("archive", "subscribe", publisher.address, "b.tide", "--follow",
+                     "--max-wait", "1")
+    follower.wait_until(lambda: rows_of(tmp_path / "b.tide") == rows_of(archive), timeout=60)
+    with sqlite3.connect(tmp_path / "shop.db") as db:
+        db.execute("UPDATE orders SET note = 'later'")
+    run("copy", "sqlite:shop.db", "archive:c.tide", "--quiet", "--state", "other").check()
+    archive.unlink()
+    publisher.wait_for_line("the archive has been removed")
+    (tmp_path / "c.tide").rename(archive)
+    every = len(ask(archive, "SELECT 1 FROM sources")) + 1
+    follower.wait_until(lambda: len(ask(tmp_path / "b.tide", "SELECT 1 FROM sources")) == every,
+                        timeout=60)
+    follower.terminate().check()
+    publisher.terminate().check()
+    check_sound(run, "b.tide")
+
+
 def test_subscribe_that_reaches_nobody_leaves_nothing(run, tmp_path, archive):
     result = run("archive", "subscribe", "unix:/nope", "b.tide").check(3)
     assert "reach /nope: No such file" in result.err

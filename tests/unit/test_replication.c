@@ -4,7 +4,9 @@
 #include "format/wire/stream.h"
 
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 static void write_note(const char *series, int64_t ts, const char *text)
 {
@@ -180,8 +182,26 @@ static void plain_segment(struct tide_buf *bytes, const int64_t *times, size_t c
     tide_archive_draft_done(&draft);
 }
 
+static void add_source(struct tide_buf *stream)
+{
+    struct tide_wire_frame frame = hello_frame;
+    TIDE_CLEANUP(tide_buf_done) struct tide_buf pairs = {0};
+    tide_wire_pair_append(&pairs, TIDE_STR(TIDE_ARCHIVE_KEY_ENCODER),
+                          tide_str_from(kit.encoder.version));
+    frame.handshake.metadata = (struct tide_wire_map){.count = 1, .pairs = tide_buf_str(&pairs)};
+    add_frame(stream, &frame);
+}
+
 /* A copy of one source of which a stream has begun. */
 static void begin_by_hand(struct follow *follow, struct tide_buf *stream)
+{
+    follow_open(follow, &kit, "copy.tide");
+    tide_wire_preamble_append(stream);
+    add_source(stream);
+}
+
+/* The same of a source that names no encoder. */
+static void begin_unnamed(struct follow *follow, struct tide_buf *stream)
 {
     follow_open(follow, &kit, "copy.tide");
     tide_wire_preamble_append(stream);
@@ -258,6 +278,38 @@ static void segment_without_a_live_row_is_refused(void **state)
     }
 }
 
+/* What cannot be opened takes the place of live rows that it may have: of those that lie within it,
+ * as many as it has at most. */
+static void segment_of_an_unnamed_encoder_is_not_opened(void **state)
+{
+    (void)state;
+
+    static const struct {
+        int64_t rows;
+        int64_t first;
+        const char *why; /* NULL: it is taken */
+    } cases[] = {{2, 7, NULL}, {5, 1, NULL}, {1, 7, "has fewer rows"}};
+
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        struct follow follow = {0};
+        TIDE_CLEANUP(tide_buf_done) struct tide_buf stream = {0};
+        begin_unnamed(&follow, &stream);
+        add_rows(&stream, no_state, 0, "a", 7, "x");
+        add_rows(&stream, no_state, 1, "a", 9, "x");
+        add_segment(&stream, cases[i].rows, cases[i].first, 10, TIDE_STR("whatever"));
+        if (cases[i].why != NULL) {
+            must_fail(&follow, &stream, TIDE_INVALID, cases[i].why);
+        } else {
+            kit_ok(&kit, follow_feed(&follow, tide_buf_str(&stream)));
+            kit_ok(&kit, tide_subscriber_sync(follow.subscriber, &follow.err));
+        }
+        assert_int_equal(number_of(&follow, "SELECT COUNT(*) FROM wal"),
+                         cases[i].why == NULL ? 0 : 2);
+        follow_close(&follow);
+        (void)remove(follow.path);
+    }
+}
+
 static void segment_that_lies_is_refused(void **state)
 {
     (void)state;
@@ -307,7 +359,7 @@ static void segment_that_lies_across_what_is_sealed_is_refused(void **state)
     assert_int_equal(number_of(&follow, "SELECT COUNT(*) FROM wal"), 0);
     tide_buf_reset(&stream);
     tide_wire_preamble_append(&stream);
-    add_frame(&stream, &hello_frame);
+    add_source(&stream);
     add_segment(&stream, 4, 5, 10, tide_buf_str(&second));
     kit_ok(&kit, follow_feed(&follow, tide_buf_str(&stream)));
     kit_ok(&kit, tide_subscriber_sync(follow.subscriber, &follow.err));
@@ -377,30 +429,59 @@ static void stream_out_of_order_is_refused(void **state)
     follow_close(&follow);
 }
 
-static void source_that_is_named_by_no_uuid_is_refused(void **state)
+/* As the crate writes it, or whoever else: one UUID, whatever its case. */
+static void uuid_of_upper_case_is_the_same(void **state)
+{
+    (void)state;
+    static const char *const texts[] = {"3F2B1C4D-0000-4000-8000-00000000ABCD",
+                                        "3f2b1c4d-0000-4000-8000-00000000abcd"};
+    struct follow follow = {0};
+    follow_open(&follow, &kit, "copy.tide");
+    for (size_t i = 0; i < 2; i++) {
+        struct tide_wire_frame frame = hello_frame;
+        TIDE_CLEANUP(tide_buf_done) struct tide_buf stream = {0};
+        frame.handshake.uuid = tide_str_from(texts[i]);
+        tide_wire_preamble_append(&stream);
+        add_frame(&stream, &frame);
+        kit_ok(&kit, follow_feed(&follow, tide_buf_str(&stream)));
+        follow_end(&follow);
+    }
+    assert_int_equal(number_of(&follow, "SELECT COUNT(*) FROM sources WHERE uuid = "
+                                        "'3f2b1c4d-0000-4000-8000-00000000abcd'"),
+                     1);
+    follow_close(&follow);
+}
+
+/* Nothing is known of it then: not that it rests, nor that it does not. */
+static void source_that_is_refused_is_not_asked(void **state)
 {
     (void)state;
     struct follow follow = {0};
     struct tide_wire_frame frame = hello_frame;
     TIDE_CLEANUP(tide_buf_done) struct tide_buf stream = {0};
+    TIDE_CLEANUP(tide_buf_done) struct tide_buf pairs = {0};
     follow_open(&follow, &kit, "copy.tide");
-    frame.handshake.uuid = TIDE_STR("3F2B1C4D-0000-4000-8000-00000000abcd");
+    tide_wire_pair_append(&pairs, TIDE_STR(TIDE_ARCHIVE_KEY_ENCODER), TIDE_STR("another-3"));
+    frame.handshake.metadata = (struct tide_wire_map){.count = 1, .pairs = tide_buf_str(&pairs)};
     tide_wire_preamble_append(&stream);
     add_frame(&stream, &frame);
-    must_fail(&follow, &stream, TIDE_UNSUPPORTED, "no UUID");
+    must_fail(&follow, &stream, TIDE_UNSUPPORTED, "another-3");
+    assert_false(tide_subscriber_is_at_rest(follow.subscriber));
+    assert_false(tide_subscriber_is_caught_up(follow.subscriber));
     follow_close(&follow);
 }
 
-/* Without one it is known by its labels and its clock. */
+/* Without one, or with one of another form, it is known by its labels and its clock. */
 static void source_without_a_uuid_is_found_again(void **state)
 {
     (void)state;
     struct follow follow = {0};
     struct tide_wire_frame frame = hello_frame;
-    frame.handshake.has_uuid = false;
     follow_open(&follow, &kit, "copy.tide");
     for (int i = 0; i < 2; i++) {
         TIDE_CLEANUP(tide_buf_done) struct tide_buf stream = {0};
+        frame.handshake.has_uuid = i == 1;
+        frame.handshake.uuid = TIDE_STR("my host");
         tide_wire_preamble_append(&stream);
         add_frame(&stream, &frame);
         add_rows(&stream, no_state, 0, "a", 5, "five");
@@ -698,6 +779,72 @@ static void rows_forgotten_before_they_were_sent_are_a_gap(void **state)
     kit_setup(&kit);
 }
 
+static void keep_warning(void *context, const char *message)
+{
+    struct follow *follow = context;
+    (void)snprintf(follow->warning, sizeof(follow->warning), "%s", message);
+}
+
+/* No frame takes it, sealed or not: others do not wait for it, and both sides are told. */
+static void what_is_larger_than_a_frame_is_left_out(void **state)
+{
+    (void)state;
+    size_t size = TIDE_WIRE_FRAME_BYTES_MAX + 1;
+    char *bytes = calloc(1, size);
+    assert_non_null(bytes);
+    const struct tide_archive_row row = {kit_series(&kit, "a"), 5, 0, tide_str_of(bytes, size)};
+    const struct tide_archive_tick tick = {.rows = &row, .row_count = 1};
+    kit_ok(&kit, tide_archive_write(kit.writer, &tick, &kit.err));
+    free(bytes);
+    for (int sealed = 0; sealed < 2; sealed++) {
+        if (sealed == 1) {
+            kit_ok(&kit, kit_seal(&kit, "a"));
+        }
+        kit_ok(&kit, kit_write(&kit, "a", 10 + sealed, 10 + sealed));
+        kit_ok(&kit, kit_write(&kit, "b", 10 + sealed, 10 + sealed));
+        struct follow follow = {.is_quiet = sealed == 0};
+        follow.from = (struct tide_publisher_options){.warn = keep_warning, .context = &follow};
+        follow_open(&follow, &kit, "copy.tide");
+        kit_ok(&kit, follow_pump(&follow));
+        struct tide_buf out = {0};
+        kit_ok(&kit, tide_publisher_keepalive(follow.publisher, &out, &follow.err));
+        kit_ok(&kit, follow_feed(&follow, tide_buf_str(&out)));
+        tide_buf_done(&out);
+        follow_end(&follow);
+        struct tide_subscriber_counts counts;
+        tide_subscriber_counts(follow.subscriber, &counts);
+        assert_int_equal(counts.gaps, 1);
+        assert_int_equal(number_of(&follow, "SELECT COUNT(*) FROM wal"), 2 + 2 * sealed);
+        assert_int_equal(number_of(&follow, "SELECT COUNT(*) FROM segments"), 0);
+        follow_close(&follow);
+        (void)remove(follow.path);
+    }
+}
+
+/* Its name is what users go by. */
+static void archive_of_another_file_is_not_gone_on_with(void **state)
+{
+    (void)state;
+    struct follow follow = {0};
+    char other[KIT_PATH_MAX + 8];
+    (void)snprintf(other, sizeof(other), "%s.other", kit.path);
+    kit_ok(&kit, kit_write(&kit, "a", 1, 10));
+    follow_open(&follow, &kit, "copy.tide");
+    kit_ok(&kit, follow_pump(&follow));
+    assert_int_equal(rename(kit.path, other), 0);
+    tide_status status = TIDE_OK;
+    for (int i = 0; i < 300 && status == TIDE_OK; i++) {
+        const struct timespec soon = {.tv_nsec = 20000000};
+        (void)nanosleep(&soon, NULL);
+        status = follow_pump(&follow);
+    }
+    assert_int_equal(status, TIDE_STALE);
+    assert_true(follow.err.retriable);
+    assert_non_null(strstr(follow.err.message, "another file has its name"));
+    assert_int_equal(rename(other, kit.path), 0);
+    follow_close(&follow);
+}
+
 static void next_without_news_sends_nothing(void **state)
 {
     (void)state;
@@ -731,11 +878,13 @@ int main(void)
         TEST(rows_that_are_there_are_held),
         TEST(row_with_other_bytes_is_refused_with_its_frame),
         TEST(segment_without_a_live_row_is_refused),
+        TEST(segment_of_an_unnamed_encoder_is_not_opened),
         TEST(segment_that_lies_is_refused),
         TEST(rows_of_unknown_columns_are_skipped_until_those_come),
         TEST(unknown_frames_are_passed_over_and_counted),
         TEST(stream_out_of_order_is_refused),
-        TEST(source_that_is_named_by_no_uuid_is_refused),
+        TEST(uuid_of_upper_case_is_the_same),
+        TEST(source_that_is_refused_is_not_asked),
         TEST(source_without_a_uuid_is_found_again),
         TEST(cut_stream_is_said_and_what_came_is_kept),
         TEST(other_encoder_is_refused_by_both_names),
@@ -751,6 +900,8 @@ int main(void)
         TEST(segment_is_not_sent_behind_rows_to_a_quiet_one),
         TEST(segment_that_lies_across_what_is_sealed_is_refused),
         TEST(rows_forgotten_before_they_were_sent_are_a_gap),
+        TEST(what_is_larger_than_a_frame_is_left_out),
+        TEST(archive_of_another_file_is_not_gone_on_with),
         TEST(next_without_news_sends_nothing),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

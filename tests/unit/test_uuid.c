@@ -72,17 +72,25 @@ static void v4_fresh_has_version_variant_and_is_another_each_time(void **state)
     }
 }
 
-static void is_takes_what_is_written_and_nothing_else(void **state)
+static void read_takes_what_is_written_and_nothing_else(void **state)
 {
     (void)state;
-    static const char *const others[] = {
-        "", "0190a2b3-c4d5-7e6f-8a9b-0c1d2e3f405", "0190A2b3-c4d5-7e6f-8a9b-0c1d2e3f4051",
-        "0190a2b3xc4d5-7e6f-8a9b-0c1d2e3f4051", "0190a2b3-c4d5-7e6f-8a9b-0c1d2e3f405g"};
+    static const char *const others[] = {"",
+                                         "0190a2b3-c4d5-7e6f-8a9b-0c1d2e3f405",
+                                         "0190a2b3-c4d5-7e6f-8a9b-0c1d2e3f40512",
+                                         "0190a2b3xc4d5-7e6f-8a9b-0c1d2e3f4051",
+                                         "0190a2b3-c4d5-7e6f-8a9b-0c1d2e3f405g",
+                                         "0190a2b3-c4d5-7e6f-8a9b-0c1d2e3f405G"};
     char text[TIDE_UUID_LEN + 1];
     tide_uuid_v4(text);
-    assert_true(tide_uuid_is(tide_str_from(text)));
+    char found[TIDE_UUID_LEN + 1] = "as it was";
+    assert_true(tide_uuid_read(tide_str_from(text), found));
+    assert_string_equal(found, text);
+    assert_true(tide_uuid_read(TIDE_STR("0190A2B3-C4D5-7E6F-8A9B-0C1D2E3F405F"), found));
+    assert_string_equal(found, "0190a2b3-c4d5-7e6f-8a9b-0c1d2e3f405f");
     for (size_t i = 0; i < sizeof(others) / sizeof(others[0]); i++) {
-        assert_false(tide_uuid_is(tide_str_from(others[i])));
+        assert_false(tide_uuid_read(tide_str_from(others[i]), found));
+        assert_string_equal(found, "0190a2b3-c4d5-7e6f-8a9b-0c1d2e3f405f");
     }
 }
 
@@ -108,7 +116,7 @@ int main(void)
         cmocka_unit_test(from_fixed_bytes_is_the_golden_text),
         cmocka_unit_test(v7_fresh_has_version_variant_and_time),
         cmocka_unit_test(v4_fresh_has_version_variant_and_is_another_each_time),
-        cmocka_unit_test(is_takes_what_is_written_and_nothing_else),
+        cmocka_unit_test(read_takes_what_is_written_and_nothing_else),
         cmocka_unit_test(random_bytes_fills_all_of_it),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -11,6 +11,7 @@
 #include "replication/subscriber.h"
 
 #include <inttypes.h>
+#include <poll.h>
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
@@ -31,6 +32,7 @@ struct subscribe_command {
     int64_t show_at_us;
     uint64_t shown_bytes;
     uint64_t connections;
+    bool is_stopped; /* by its user, who need not be told that there is more */
 };
 
 enum {
@@ -214,8 +216,8 @@ static void show_end(const struct subscribe_command *command,
     char segments[32];
     tide_format_count(rows, counts->rows);
     tide_format_count(segments, counts->segments);
-    tide_buf_printf(&line, "%s: %s segments and %s single rows came", command->place, segments,
-                    rows);
+    tide_buf_printf(&line, "%s: %s segment%s and %s single row%s came", command->place, segments,
+                    counts->segments == 1 ? "" : "s", rows, counts->rows == 1 ? "" : "s");
     append_count(&line, counts->rows_held, "row", " held before");
     append_count(&line, counts->segments_held, "segment", " held before");
     append_count(&line, counts->segments_opened, "segment", " taken row by row");
@@ -249,11 +251,16 @@ static bool is_pipe(const struct subscribe_command *command)
 /* A pipe's stream ends well wherever a frame does: whether that is all, only its sender knows, who
  * says so when it has no more. Whether that was the last it said, or it was killed, tells the end.
  */
+static bool ends_early(const struct subscribe_command *command)
+{
+    return is_pipe(command) && !command->is_stopped &&
+           !tide_subscriber_is_at_rest(command->subscriber);
+}
+
 static bool is_whole(const struct subscribe_command *command,
                      const struct tide_subscriber_counts *counts)
 {
-    bool is_ended = !is_pipe(command) || tide_subscriber_is_at_rest(command->subscriber);
-    return is_ended &&
+    return !ends_early(command) &&
            (command->network.goes_on || (counts->rows_skipped == 0 && counts->gaps == 0));
 }
 
@@ -264,7 +271,7 @@ static void report(const struct subscribe_command *command,
     if (command->network.is_json) {
         print_json(command, counts);
     }
-    if (is_pipe(command) && !tide_subscriber_is_at_rest(command->subscriber)) {
+    if (ends_early(command)) {
         tide_log(TIDE_LOG_WARN,
                  "the stream ends where its publisher does not say that it had no more: it may "
                  "have been killed; go on with another stream");
@@ -294,27 +301,59 @@ static tide_status follow(struct subscribe_command *command, const struct tide_n
     return tide_follow_run(&options, &follower_ops, command, stop_fd, &command->connections, err);
 }
 
+static bool wait_for_stop(int stop_fd, int64_t wait_us)
+{
+    struct pollfd pfd = {.fd = stop_fd, .events = POLLIN};
+    return poll(&pfd, 1, (int)(wait_us / 1000)) > 0;
+}
+
+/* Whoever goes on waits for room on a full disk also where there is no copy yet. NULL: stopped. */
+static tide_status open_copy(struct subscribe_command *command, int stop_fd,
+                             struct tide_subscriber **ret_subscriber, struct tide_error *err)
+{
+    const struct tide_subscriber_options options = {.warn = warn};
+    int64_t wait_us = WAIT_FIRST_US;
+    for (;;) {
+        tide_status status =
+            tide_subscriber_open(tide_archive_path(command->place), &options, ret_subscriber, err);
+        bool is_lasting = status != TIDE_IO || !err->retriable;
+        if (is_lasting || !command->network.goes_on) {
+            return status;
+        }
+        wait_us = wait_us < command->wait_most_us ? wait_us : command->wait_most_us;
+        tide_log(TIDE_LOG_WARN, "%s; tried again in %.1f s", err->message, (double)wait_us / 1e6);
+        if (wait_for_stop(stop_fd, wait_us)) {
+            return TIDE_OK;
+        }
+        wait_us *= 2;
+    }
+}
+
 static tide_status run(struct subscribe_command *command, bool *ret_is_whole,
                        struct tide_error *err)
 {
     TIDE_CLEANUP(tide_network_close) struct tide_network network = {0};
     TIDE_CLEANUP(tide_subscriber_close_ptr) struct tide_subscriber *subscriber = NULL;
     TIDE_CLEANUP(tide_signals_done) struct tide_signals signals;
-    const struct tide_subscriber_options options = {.warn = warn};
     struct tide_subscriber_counts counts;
     tide_signals_init(&signals);
     TIDE_TRY(tide_address_parse(command->from, &command->address, err));
     TIDE_TRY(tide_network_open(&command->network, &command->address, false, &network, err));
-    TIDE_TRY(tide_subscriber_open(tide_archive_path(command->place), &options, &subscriber, err));
+    TIDE_TRY(open_copy(command, signals.fd, &subscriber, err));
+    if (subscriber == NULL) {
+        return TIDE_OK;
+    }
     command->subscriber = subscriber;
     tide_status status = follow(command, &network, signals.fd, err);
     tide_subscriber_counts(subscriber, &counts);
+    command->is_stopped = wait_for_stop(signals.fd, 0);
     if (status == TIDE_OK) {
         report(command, &counts);
-    } else {
-        tide_subscriber_leave_nothing(subscriber);
     }
     *ret_is_whole = is_whole(command, &counts);
+    if (status != TIDE_OK || !*ret_is_whole) {
+        tide_subscriber_leave_nothing(subscriber);
+    }
     return status;
 }
 

@@ -59,6 +59,10 @@ static tide_status look_at(tide_str have, struct look *ret_look, struct tide_err
     if (body == 0) {
         return tide_fail(err, TIDE_CORRUPT, "malformed frame: it has a length of 0, and no kind");
     }
+    if (memcmp(have.ptr, MAGIC, LENGTH_SIZE) == 0) { /* as a length it is above the limit, too */
+        return tide_fail(err, TIDE_CORRUPT,
+                         "another stream begins here: each is to be handed over by itself");
+    }
     if (body > TIDE_WIRE_FRAME_BYTES_MAX) {
         return tide_fail(err, TIDE_CORRUPT, "the frame claims %" PRIu32 " bytes; the limit is %zu",
                          body, TIDE_WIRE_FRAME_BYTES_MAX);
