@@ -232,17 +232,22 @@ tide_status tide_archive_ask(struct tide_archive *archive, struct tide_error *er
     return *ret_is_any ? tide_archive_column_i64(archive, stmt, 0, ret_value, err) : TIDE_OK;
 }
 
+tide_status tide_archive_has_table(struct tide_archive *archive, tide_str name, bool *ret_has,
+                                   struct tide_error *err)
+{
+    int64_t ignored = 0;
+    return tide_archive_ask(archive, err, ret_has, &ignored,
+                            "SELECT 1 FROM sqlite_schema WHERE type = 'table' AND name = ?1", "t",
+                            name);
+}
+
 /*
  * Who edits beside a writer counts its transactions in a table of ours, and so tells the writer
  * that a change was none that would take away what it knows.
  */
 static tide_status has_edits(struct tide_archive *archive, bool *ret_has, struct tide_error *err)
 {
-    int64_t ignored = 0;
-    return tide_archive_ask(archive, err, ret_has, &ignored,
-                            "SELECT 1 FROM sqlite_schema WHERE type = 'table' AND "
-                            "name = 'tidemark_edits'",
-                            "");
+    return tide_archive_has_table(archive, TIDE_STR("tidemark_edits"), ret_has, err);
 }
 
 tide_status tide_archive_allow_edits(struct tide_archive *archive, bool is_allowed,

@@ -77,6 +77,10 @@ tide_status tide_archive_check_size(const struct tide_archive *archive, const ch
 tide_status tide_archive_query(struct tide_archive *archive, struct sqlite3_stmt **ret_stmt,
                                struct tide_error *err, const char *sql, const char *letters, ...);
 
+/** Whether the file has a table of that name: those of ours may be missing. */
+tide_status tide_archive_has_table(struct tide_archive *archive, tide_str name, bool *ret_has,
+                                   struct tide_error *err);
+
 /** Prepares, binds and runs one statement; what it returns is passed over. */
 tide_status tide_archive_run(struct tide_archive *archive, struct tide_error *err, const char *sql,
                              const char *letters, ...);

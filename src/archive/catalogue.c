@@ -256,10 +256,7 @@ tide_status tide_archive_held_read(struct tide_archive *archive, int64_t source,
 {
     archive->doing = "reading what is held";
     bool has_table = false;
-    int64_t ignored = 0;
-    TIDE_TRY(tide_archive_ask(
-        archive, err, &has_table, &ignored,
-        "SELECT 1 FROM sqlite_schema WHERE type = 'table' AND name = 'tidemark_held'", ""));
+    TIDE_TRY(tide_archive_has_table(archive, TIDE_STR("tidemark_held"), &has_table, err));
     bool is_row = false;
     if (has_table) {
         TIDE_CLEANUP(tide_archive_stmt_done) struct sqlite3_stmt *stmt = NULL;

@@ -367,10 +367,7 @@ tide_status tide_archive_copy_offset(struct tide_archive_writer *writer, int64_t
 static tide_status has_held(struct tide_archive *archive, bool *ret_has, struct tide_error *err)
 {
     int64_t count = 0;
-    TIDE_TRY(tide_archive_ask(archive, err, ret_has, &count,
-                              "SELECT 1 FROM sqlite_master WHERE type = 'table' AND name = "
-                              "'tidemark_held'",
-                              ""));
+    TIDE_TRY(tide_archive_has_table(archive, TIDE_STR("tidemark_held"), ret_has, err));
     return *ret_has ? tide_archive_ask(archive, err, ret_has, &count,
                                        "SELECT 1 FROM tidemark_held LIMIT 1", "")
                     : TIDE_OK;

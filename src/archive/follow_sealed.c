@@ -6,15 +6,6 @@
 #include "archive/follow.h"
 #include "archive/writer_state.h"
 
-static tide_status has_table(struct tide_archive *archive, bool *ret_has, struct tide_error *err)
-{
-    int64_t ignored = 0;
-    return tide_archive_ask(archive, err, ret_has, &ignored,
-                            "SELECT 1 FROM sqlite_schema WHERE type = 'table' AND name = "
-                            "'tidemark_sealed_here'",
-                            "");
-}
-
 static tide_status note(const struct tide_archive_series *series, struct tide_error *err)
 {
     TIDE_CLEANUP(tide_archive_rollback) struct tide_archive *open = series->writer->archive;
@@ -44,7 +35,7 @@ static tide_status read_mark(struct tide_archive *archive, int64_t source, tide_
                              struct tide_archive_sealed_here *ret_here, struct tide_error *err)
 {
     bool is_there = false;
-    TIDE_TRY(has_table(archive, &is_there, err));
+    TIDE_TRY(tide_archive_has_table(archive, TIDE_STR("tidemark_sealed_here"), &is_there, err));
     if (is_there) {
         TIDE_TRY(tide_archive_ask(archive, err, &ret_here->is_any, &ret_here->from_ts,
                                   "SELECT from_ts FROM tidemark_sealed_here WHERE source_id = ?1 "
