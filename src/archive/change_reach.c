@@ -47,11 +47,12 @@ static void doubt_moment(struct tide_change_doubts *doubts, const struct tide_ch
 }
 
 /* Whether a change is missing that the moment has: by its place, or as one of the transaction whose
- * first changes came. */
+ * first changes came. Behind all of a transaction there is none: the place only says that some may
+ * be missing. */
 static bool is_missed(const struct tide_change_reach *reach, struct tide_change_place missing)
 {
     const struct tide_change_moment *moment = &reach->moment;
-    if (!missing.place.known) {
+    if (!missing.place.known || missing.place.index >= TIDE_INDEX_LAST) {
         return false;
     }
     if (moment->is_position) {
@@ -76,6 +77,13 @@ static bool is_of_log(const struct tide_change_reach *reach, const struct tide_c
     return reach->newest.incarnation == row->incarnation;
 }
 
+/* What came before, or did not, matters no more. */
+static void empty(struct tide_change_reach *reach)
+{
+    reach->doubts.gaps = 0;
+    reach->doubts.is_beyond = reach->is_open = false;
+}
+
 static void take_change(struct tide_change_reach *reach, const struct tide_change_row *row,
                         bool counts)
 {
@@ -88,7 +96,11 @@ static void take_change(struct tide_change_reach *reach, const struct tide_chang
     } else if (!counts && is_ahead) {
         break_off(reach, prev);
     }
-    reach->is_open = reach->is_open && tide_change_place_compare(place_of(row), reach->newest) <= 0;
+    bool is_newer = tide_change_place_compare(place_of(row), reach->newest) > 0;
+    if (counts && is_newer && row->op == TIDE_OP_TRUNCATE) {
+        empty(reach);
+    }
+    reach->is_open = reach->is_open && !is_newer;
     reach_to(&reach->newest, place_of(row));
     reach_to(&reach->place, place_of(row));
     reach->utc_us = row->commit_us > reach->utc_us ? row->commit_us : reach->utc_us;

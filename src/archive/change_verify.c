@@ -53,18 +53,23 @@ static void report(const struct check *check, const struct tide_change_seen *see
 }
 
 /* A change that was delivered again may be cut otherwise, and then names an earlier one as before
- * it; one that names none is the first of a copy's own log of changes. */
+ * it; one that names none is the first of a copy's own log of changes. One that names a place where
+ * no change can be says that the source's changes may not all have come; then a copy is made. */
 static const char *doubt_of(const struct chain *chain, const struct tide_change_seen *seen,
                             bool *ret_is_harmless)
 {
     struct tide_change_place prev = {seen->row.incarnation, seen->row.prev};
     bool is_covered = chain->has_begin && tide_change_place_compare(prev, chain->begin) <= 0;
-    *ret_is_harmless = is_covered || !prev.place.known;
+    bool is_told = prev.place.known && prev.place.index >= TIDE_INDEX_LAST;
+    *ret_is_harmless = is_covered || is_told || !prev.place.known;
     if (!prev.place.known) {
         return "it is not known whether changes are missing";
     }
     if (tide_change_place_compare(prev, chain->newest) <= 0) {
         return NULL;
+    }
+    if (is_told) {
+        return "the table was not followed, or made anew: changes may be missing";
     }
     return is_covered ? "changes are missing, which a later copy makes up for,"
                       : "changes are missing";

@@ -85,6 +85,17 @@ struct tide_arena *tide_build_arena(struct tide_build *build)
     return &open_batch(build)->arena;
 }
 
+static struct tide_place behind(struct tide_position position)
+{
+    return (struct tide_place){position, TIDE_INDEX_LAST, .known = true};
+}
+
+void tide_build_break(struct tide_store *store, struct tide_position position)
+{
+    store->published = store->committed = store->held = behind(position);
+    store->is_changed = true; /* an older place may become the one held meanwhile */
+}
+
 const struct tide_change *tide_build_add(struct tide_build *build, const struct tide_change *change)
 {
     struct tide_batch *batch = open_batch(build);
@@ -96,7 +107,9 @@ const struct tide_change *tide_build_add(struct tide_build *build, const struct 
     struct tide_change *kept = &batch->changes[batch->change_count++];
     *kept = *change;
     kept->prev = store->published;
-    store->published = change->place;
+    /* behind the truncation are rows that no change has brought, and a copy will */
+    bool is_emptied = store->is_anew && change->op == TIDE_OP_TRUNCATE;
+    store->published = is_emptied ? behind(change->place.position) : change->place;
     store->is_touched = true;
     build->in_transaction = true;
     tide_batch_use_relation(batch, change->relation);
@@ -107,6 +120,7 @@ void tide_build_commit(struct tide_build *build, struct tide_position position)
 {
     for (size_t i = 0; build->in_transaction && i < build->store_count; i++) {
         struct tide_store *store = build->list[i];
+        store->is_anew = false;
         if (store->is_touched) {
             store->is_touched = false;
             store->is_changed = true;
@@ -214,7 +228,7 @@ void tide_build_abandon(struct tide_build *build)
 {
     for (size_t i = 0; i < build->store_count; i++) {
         struct tide_store *store = build->list[i];
-        store->is_touched = false;
+        store->is_touched = store->is_anew = false;
         store->published = store->committed;
     }
     build->in_transaction = false;

@@ -21,6 +21,8 @@ struct tide_store {
     struct tide_place held;      /* as of the watermark */
     bool is_touched;             /* `published` moved since the last commit */
     bool is_changed;             /* `committed` moved since the last positioned batch */
+    bool is_followed;            /* its changes come, in this run */
+    bool is_anew;                /* a new copy was told of in the transaction under way */
 };
 
 struct tide_build_mark; /* a published position and the stores' places as of it; private */
@@ -58,6 +60,14 @@ struct tide_arena *tide_build_arena(struct tide_build *build);
 /** Adds the change (its pointers are in the arena above), sets its `prev`; returns it as kept. */
 const struct tide_change *tide_build_add(struct tide_build *build,
                                          const struct tide_change *change);
+
+/**
+ * Changes of the store may be missing up to a position, at or past that of its last change. Instead
+ * of that one a place where no change is counts as its last, behind all of the position's
+ * transaction: whoever has all that was published learns from the next `prev` or copy that he may
+ * lack something. Held at once, since a source need not tell of it again.
+ */
+void tide_build_break(struct tide_store *store, struct tide_position position);
 
 /** The transaction has ended: everything up to `position` has been added. */
 void tide_build_commit(struct tide_build *build, struct tide_position position);

@@ -82,6 +82,7 @@ tide_status tide_ingest_start(struct tide_ingest *ingest, struct tide_error *err
                           err));
     ingest->is_prepared = true;
     ingest->build.reached = ingest->start;
+    TIDE_TRY(tide_ingest_note_tables(ingest, err));
     /* Said to every lane, so that a sink that was added to an idle source knows where it stands. */
     ingest->build.has_new_position = true;
     ingest->held = ingest->start;
@@ -147,8 +148,9 @@ tide_status tide_ingest_pull(struct tide_ingest *ingest, struct tide_waker *wake
     }
     tide_status status = ops->next(ingest->options.source, arena, waker, 0, &event, err);
     if (status == TIDE_TIMEOUT) {
+        bool is_kept_out = err->retriable;               /* more may be at hand */
         TIDE_TRY(tide_ingest_publish_open(ingest, err)); /* a lone change never waits */
-        if (ops->log_end == NULL) {
+        if (ops->log_end == NULL && !is_kept_out) {
             tide_ingest_note_caught_up(ingest);
         }
         if (deadline_us == 0) {

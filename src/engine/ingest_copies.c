@@ -28,6 +28,7 @@ void tide_ingest_note_caught_up(struct tide_ingest *ingest)
         ingest->is_behind = false;
         ingest->caught_up =
             (struct tide_place){ingest->build.reached, TIDE_INDEX_LAST, .known = true};
+        tide_ingest_note_left(ingest); /* also past what sinks held of them when it began */
     }
 }
 

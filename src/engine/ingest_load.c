@@ -72,6 +72,7 @@ static tide_status make_copy(struct tide_ingest *ingest, const struct tide_check
         tide_log(TIDE_LOG_WARN,
                  "table %.*s of the checkpoint is not among the tables to copy any more",
                  TIDE_STR_ARG(entry->store));
+        (void)tide_build_store(&ingest->build, entry->store); /* which will be noted as left */
         ingest->must_save = true;
         return TIDE_OK;
     }

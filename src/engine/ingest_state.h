@@ -165,6 +165,12 @@ void tide_ingest_free_posts(struct tide_ingest *ingest);
 
 /* ingest_tables.c */
 
+/** Changes of the tables that are not followed any more may be missing up to here. */
+void tide_ingest_note_left(struct tide_ingest *ingest);
+
+/** The source is prepared: notes which tables it follows, and which it has left. */
+tide_status tide_ingest_note_tables(struct tide_ingest *ingest, struct tide_error *err);
+
 /** A TABLE event: unfinished copies of the store start anew, finished ones are done again for
  * their lanes; without a relation they fail. */
 tide_status tide_ingest_table_changed(struct tide_ingest *ingest, const struct tide_event *event,

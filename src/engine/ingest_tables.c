@@ -109,11 +109,70 @@ tide_status tide_ingest_ask(struct tide_ingest *ingest, tide_str store, unsigned
     return tide_ingest_queue_copies(ingest, request, err);
 }
 
+static struct tide_position later(struct tide_position a, struct tide_position b)
+{
+    return tide_position_compare(a, b) >= 0 ? a : b;
+}
+
+/* What sinks may hold of the store past the checkpoint that this run goes on from is older than
+ * where the log ended, and must not look as if it led on to what comes. */
+static void break_store(struct tide_ingest *ingest, struct tide_store *store,
+                        struct tide_position position)
+{
+    struct tide_position at = later(position, ingest->build.reached);
+    if (store->published.known) {
+        at = later(at, store->published.position);
+    }
+    if (ingest->is_behind && ingest->has_log_end) {
+        at = later(at, ingest->log_end);
+    }
+    tide_build_break(store, at);
+}
+
+void tide_ingest_note_left(struct tide_ingest *ingest)
+{
+    for (size_t i = 0; i < ingest->build.store_count; i++) {
+        if (!ingest->build.list[i]->is_followed) {
+            break_store(ingest, ingest->build.list[i], ingest->build.reached);
+        }
+    }
+}
+
+tide_status tide_ingest_note_tables(struct tide_ingest *ingest, struct tide_error *err)
+{
+    const struct tide_relation *const *tables = NULL;
+    size_t count = 0;
+    TIDE_TRY(ingest->options.source_ops->tables(ingest->options.source, &tables, &count, err));
+    for (size_t i = 0; i < count; i++) {
+        tide_build_store(&ingest->build, tables[i]->store)->is_followed = true;
+    }
+    tide_ingest_note_left(ingest);
+    return TIDE_OK;
+}
+
+/*
+ * While it is followed, a table is told to be another one when it has become so, and what that
+ * misses its copy brings at once. But of one that became so while nobody followed, or that was left
+ * for a while, changes are missing.
+ */
+static void note_gap(struct tide_ingest *ingest, const struct tide_event *event)
+{
+    struct tide_store *store = tide_build_store(&ingest->build, event->store);
+    bool is_there = event->relation != NULL;
+    bool was_followed = store->is_followed && !event->was_unfollowed;
+    if (ingest->is_behind || (is_there && !was_followed)) {
+        break_store(ingest, store, event->position);
+    }
+    store->is_followed = is_there;
+    store->is_anew = is_there && tide_position_compare(event->position, ingest->build.reached) > 0;
+}
+
 tide_status tide_ingest_table_changed(struct tide_ingest *ingest, const struct tide_event *event,
                                       struct tide_error *err)
 {
     tide_log(TIDE_LOG_INFO, "table %.*s: %.*s%s", TIDE_STR_ARG(event->store),
              TIDE_STR_ARG(event->reason), event->relation != NULL ? "; it is copied anew" : "");
+    note_gap(ingest, event);
     end_copies(ingest, event);
     ingest->must_save = true;
     if (event->relation == NULL) {

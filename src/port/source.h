@@ -52,6 +52,7 @@ struct tide_event {
     tide_str store;                       /* of a TABLE event */
     const struct tide_relation *relation; /* of a TABLE event; NULL: it is not followed any more */
     tide_str reason;                      /* of a TABLE event, for people: "it was made anew" */
+    bool was_unfollowed; /* of a TABLE event: its changes did not come up to now, in this run */
 };
 
 /* One thing that `check` found or `detach` did, and the way out. Strings live in the list's arena.
@@ -142,8 +143,9 @@ struct tide_source_ops {
     /**
      * The next event in log order; its values are copied into `arena`. A relation that the change
      * points to stays valid as long as the source or a reference to it.
-     * Errors: TIDE_TIMEOUT nothing came before `deadline_us` (0: only what is at hand) or `waker`
-     * was woken; retriable ones after which `stream` is called again; others stop.
+     * Errors: TIDE_TIMEOUT nothing came before `deadline_us` (0: only what is at hand; retriable:
+     * or not all of that could be read now) or `waker` was woken; other retriable ones, after which
+     * `stream` is called again; others stop.
      */
     tide_status (*next)(struct tide_source *source, struct tide_arena *arena,
                         struct tide_waker *waker, int64_t deadline_us, struct tide_event *ret_event,

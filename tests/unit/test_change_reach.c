@@ -3,7 +3,8 @@
 
 #include "archive/change_reach.h"
 
-#define ALL TIDE_INDEX_AFTER_ALL
+#define ALL  TIDE_INDEX_AFTER_ALL
+#define LAST TIDE_INDEX_LAST
 
 /* The base ended at time 100 ms and position 10 of log 1, and held all up to there. A row's commit
  * time is ten times its position, in ms. */
@@ -15,8 +16,8 @@ static const struct tide_change_snapshot base = {
 };
 
 struct step {
-    char kind; /* c: change, b, r: begin or resume, e: end of another copy, B: begin of one with
-                  other columns; 0: none */
+    char kind; /* c: change, t: truncation, b, r: begin or resume, e: end of another copy, B: begin
+                  of one with other columns; 0: none */
     uint32_t incarnation;
     uint64_t position; /* 0: none */
     uint64_t index;    /* of a change that of its prev, with `prev` */
@@ -26,14 +27,16 @@ struct step {
 static struct tide_change_row row_of(const struct step *step)
 {
     struct tide_place place = {{0, step->position}, step->index, step->position > 0};
-    struct tide_change_row row = {.kind = step->kind == 'c'                        ? TIDE_ROW_CHANGE
+    bool is_change = step->kind == 'c' || step->kind == 't';
+    struct tide_change_row row = {.kind = is_change                                ? TIDE_ROW_CHANGE
                                           : step->kind == 'b' || step->kind == 'B' ? TIDE_ROW_BEGIN
                                           : step->kind == 'r'                      ? TIDE_ROW_RESUME
                                                                                    : TIDE_ROW_END,
                                   .place = place,
                                   .incarnation = step->incarnation,
                                   .commit_us = (int64_t)step->position * 10000};
-    if (step->kind == 'c') {
+    if (is_change) {
+        row.op = step->kind == 't' ? TIDE_OP_TRUNCATE : TIDE_OP_INSERT;
         row.place.index = 0;
         row.prev = (struct tide_place){{0, step->prev}, step->index, step->prev > 0};
     }
@@ -80,6 +83,11 @@ static const struct {
     /* A table was altered while nobody followed. */
     {{{'c', 1, 20, 0, 9}, {'B', 1, 25, ALL}, {'e', 1, 20, 0}, {'c', 1, 30, 0, 20}}, 20},
     {{{'c', 1, 20, 0, 9}, {'B', 1, 20, 0}, {'e', 1, 20, 0}, {'c', 1, 30, 0, 20}}, 50},
+    /* The source's changes may not all have come: said by the next change, or by the copy's end. */
+    {{{'c', 1, 20, 0, 9}, {'b', 1, 25, LAST}, {'e', 1, 25, LAST}, {'c', 1, 30, 0, 25}}, 20},
+    {{{'c', 1, 20, 0, 9}, {'c', 1, 30, LAST, 25}, {'b', 1, 30, 0}, {'e', 1, 30, 0}}, 20},
+    {{{'c', 1, 20, 0, 9}, {'b', 1, 20, LAST}, {'e', 1, 20, LAST}}, 20},
+    {{{'c', 1, 20, 0, 9}, {'c', 1, 30, LAST, 20}, {'b', 1, 30, 0}, {'e', 1, 30, 0}}, 20},
     /* Its end does; and it may still do so. */
     {{{'c', 1, 20, 0, 9}, {'b', 1, 25, ALL}, {'e', 1, 24, 0}, {'c', 1, 30, 0, 24}}, 20},
     {{{'c', 1, 20, 0, 9}, {'b', 1, 25, ALL}}, 20},
@@ -104,6 +112,25 @@ static void moment_behind_what_came_is_certain_only_where_the_rest_leads_on(void
             assert_int_equal(is_certain(cases[i].steps, &place), want);
             assert_int_equal(is_certain(cases[i].steps, &time), want);
         }
+    }
+}
+
+/* Until the table is emptied, and where a copy says that rows came after that, again from then on.
+ */
+static void moment_behind_a_truncation_is_certain_though_changes_before_it_are_missing(void **state)
+{
+    (void)state;
+    const struct step steps[] = {{'c', 1, 20, 0, 9}, {'t', 1, 30, LAST, 25}, {0}};
+    const struct step made_anew[] = {{'c', 1, 20, 0, 9}, {'t', 1, 30, LAST, 25}, {'b', 1, 30, LAST},
+                                     {'e', 1, 30, LAST}, {'c', 1, 40, LAST, 30}, {0}};
+    for (uint64_t at = 10; at <= 50; at++) {
+        const struct tide_change_moment place = {.is_position = true,
+                                                 .place = {1, {{0, at}, ALL, true}}};
+        const struct tide_change_moment time = {.utc_us = (int64_t)at * 10000};
+        assert_int_equal(is_certain(steps, &place), at <= 20 || at >= 30);
+        assert_int_equal(is_certain(steps, &time), at <= 20 || at >= 30);
+        assert_int_equal(is_certain(made_anew, &place), at <= 20 || at == 30);
+        assert_int_equal(is_certain(made_anew, &time), at <= 20 || at == 30);
     }
 }
 
@@ -134,6 +161,8 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(moment_behind_what_came_is_certain_only_where_the_rest_leads_on),
+        cmocka_unit_test(
+            moment_behind_a_truncation_is_certain_though_changes_before_it_are_missing),
         cmocka_unit_test(doubts_name_what_came_before),
         cmocka_unit_test(time_of_the_last_change_is_certain_to_the_millisecond),
     };

@@ -292,6 +292,7 @@ static bool take_fresh(struct tide_source *source, struct tide_event *ret_event)
         .store = table->relation->store,
         .relation = table->relation,
         .reason = TIDE_STR("it is new to the pipeline"),
+        .was_unfollowed = true,
     };
     return true;
 }

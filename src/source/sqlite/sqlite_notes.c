@@ -118,6 +118,7 @@ bool tide_sqlite_note_event(const struct tide_sqlite_mark *note,
         .relation = note->table == NULL ? NULL : note->table->relation,
         .reason = is_join ? TIDE_STR("it has not been followed before")
                           : tide_arena_str(arena, note->note),
+        .was_unfollowed = is_join,
     };
     return true;
 }
