@@ -51,13 +51,12 @@ static int write_out(sqlite3_file *file)
 }
 
 /*
- * Before others may write: nothing of ours may come after what they do. What is still here then was
- * not committed, since a commit syncs; the room for it may be missing, too.
+ * Others may write from here on. What still waits was not committed, since a commit is written out
+ * before: it must come neither after what they write nor, where it had failed, at all.
  */
-static void let_go(struct gather_file *self)
+static void drop(struct gather_file *self)
 {
-    if (self != NULL && self->len > 0) {
-        (void)write_out(&self->base);
+    if (self != NULL) {
         self->len = 0;
     }
 }
@@ -65,14 +64,13 @@ static void let_go(struct gather_file *self)
 static int file_close(sqlite3_file *file)
 {
     struct gather_file *self = gather_of(file);
-    int rc = write_out(file);
-    int close_rc = usual_methods(file)->xClose(usual_of(file));
+    int rc = usual_methods(file)->xClose(usual_of(file));
     if (self->of != NULL) {
         self->of->log = NULL;
     }
     free(self->bytes);
     self->bytes = NULL;
-    return rc == SQLITE_OK ? close_rc : rc;
+    return rc;
 }
 
 static int file_read(sqlite3_file *file, void *to, int size, sqlite3_int64 at)
@@ -87,43 +85,61 @@ static int file_read(sqlite3_file *file, void *to, int size, sqlite3_int64 at)
     return usual_methods(file)->xRead(usual_of(file), to, size, at);
 }
 
-/* Takes what comes right behind the rest, up to the end of the block; 0: none of it. */
+/* Whether bytes for `at` belong right behind those that wait, within their block. */
+static bool fits_behind(const struct gather_file *self, int64_t at)
+{
+    return self->len == 0 || (at == self->at + (int64_t)self->len && at % GATHER_BYTES != 0);
+}
+
+/* Takes as many as the block has room for. */
 static size_t gather(struct gather_file *self, const char *from, size_t size, int64_t at)
 {
-    if (self->len == 0) {
-        self->at = at;
-    }
-    if (at != self->at + (int64_t)self->len || (self->len > 0 && at % GATHER_BYTES == 0)) {
-        return 0;
-    }
+    size_t room = GATHER_BYTES - (size_t)(at % GATHER_BYTES);
+    size_t taken = size < room ? size : room;
     if (self->bytes == NULL) {
         self->bytes = tide_alloc(GATHER_BYTES, 1);
     }
-    size_t room = GATHER_BYTES - (size_t)(at % GATHER_BYTES);
-    size_t taken = size < room ? size : room;
+    self->at = self->len == 0 ? at : self->at;
     memcpy(self->bytes + self->len, from, taken);
     self->len += taken;
     return taken;
 }
 
-static int file_write(sqlite3_file *file, const void *from, int size, sqlite3_int64 at)
+static int write_gathered(sqlite3_file *file, const char *from, size_t size, int64_t at)
 {
     struct gather_file *self = gather_of(file);
-    for (size_t done = 0; done < (size_t)size;) {
-        int64_t to = at + (int64_t)done;
-        size_t taken = gather(self, (const char *)from + done, (size_t)size - done, to);
-        bool is_full = (to + (int64_t)taken) % GATHER_BYTES == 0;
-        int rc = taken == 0 || is_full ? write_out(file) : SQLITE_OK;
+    for (size_t done = 0; done < size;) {
+        int rc = fits_behind(self, at + (int64_t)done) ? SQLITE_OK : write_out(file);
         if (rc != SQLITE_OK) {
             return rc;
         }
-        done += taken;
+        done += gather(self, from + done, size - done, at + (int64_t)done);
+        rc = (at + (int64_t)done) % GATHER_BYTES == 0 ? write_out(file) : SQLITE_OK;
+        if (rc != SQLITE_OK) {
+            return rc;
+        }
     }
     return SQLITE_OK;
 }
 
+/*
+ * Beside a log, the database's pages come from that. SQLite tells all others that they are there
+ * without a sync, where it does not fold in all of the log, so none of them may wait.
+ */
+static int file_write(sqlite3_file *file, const void *from, int size, sqlite3_int64 at)
+{
+    return gather_of(file)->log == NULL
+               ? write_gathered(file, from, (size_t)size, at)
+               : usual_methods(file)->xWrite(usual_of(file), from, size, at);
+}
+
+/* What waits behind the new end is not needed: there may be no room for it either. */
 static int file_truncate(sqlite3_file *file, sqlite3_int64 size)
 {
+    struct gather_file *self = gather_of(file);
+    if (self->at + (int64_t)self->len > size) {
+        self->len = size > self->at ? (size_t)(size - self->at) : 0;
+    }
     int rc = write_out(file);
     return rc == SQLITE_OK ? usual_methods(file)->xTruncate(usual_of(file), size) : rc;
 }
@@ -152,7 +168,7 @@ static int file_lock(sqlite3_file *file, int level)
 
 static int file_unlock(sqlite3_file *file, int level)
 {
-    let_go(gather_of(file));
+    drop(gather_of(file));
     return usual_methods(file)->xUnlock(usual_of(file), level);
 }
 
@@ -171,9 +187,10 @@ static int file_sector_size(sqlite3_file *file)
     return usual_methods(file)->xSectorSize(usual_of(file));
 }
 
+/* Writes that the file system would make at once or not at all do not come as such. */
 static int file_characteristics(sqlite3_file *file)
 {
-    return usual_methods(file)->xDeviceCharacteristics(usual_of(file));
+    return usual_methods(file)->xDeviceCharacteristics(usual_of(file)) & ~SQLITE_IOCAP_BATCH_ATOMIC;
 }
 
 static int file_shm_map(sqlite3_file *file, int page, int size, int extends, void volatile **ret_at)
@@ -181,17 +198,21 @@ static int file_shm_map(sqlite3_file *file, int page, int size, int extends, voi
     return usual_methods(file)->xShmMap(usual_of(file), page, size, extends, ret_at);
 }
 
+/* The first of the locks is that to write (WAL_WRITE_LOCK). */
 static int file_shm_lock(sqlite3_file *file, int offset, int count, int flags)
 {
-    if ((flags & SQLITE_SHM_UNLOCK) != 0 && (flags & SQLITE_SHM_EXCLUSIVE) != 0) {
-        let_go(gather_of(file));
-        let_go(gather_of(file)->log);
+    if (offset == 0 && (flags & SQLITE_SHM_UNLOCK) != 0) {
+        drop(gather_of(file)->log);
     }
     return usual_methods(file)->xShmLock(usual_of(file), offset, count, flags);
 }
 
+/* Stands before others are shown what the log has. Where a commit syncs, nothing waits by then. */
 static void file_shm_barrier(sqlite3_file *file)
 {
+    if (gather_of(file)->log != NULL) {
+        (void)write_out(&gather_of(file)->log->base);
+    }
     usual_methods(file)->xShmBarrier(usual_of(file));
 }
 

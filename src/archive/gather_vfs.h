@@ -1,11 +1,13 @@
 /*
- * A file system for SQLite (https://www.sqlite.org/vfs.html) that writes pages which follow one
- * another in one call: SQLite writes each by itself, and in its log each with a header before it.
- * They wait in memory, no longer than until SQLite asks for the file to be synced, or to be read
- * where they belong; all else is that of the usual file system.
+ * A file system for SQLite (https://www.sqlite.org/vfs.html) that writes what follows one another
+ * in one call, up to 64 KiB: SQLite writes each page by itself, and in its log each with a header
+ * before it. Gathered are the log, and a database that has none open (journal_mode = DELETE); what
+ * is folded from the log into the database goes straight there. It waits in memory until SQLite
+ * asks for the file to be synced, or to be read where it belongs, or shows it to others; all else
+ * is that of the usual file system.
  *
- * For connections that sync what they commit and what they fold into the file (synchronous = FULL):
- * then nothing is still waiting that another connection may look for.
+ * For connections that sync what they commit (synchronous = FULL): else a commit that cannot be
+ * written would not be told so.
  */
 #pragma once
 

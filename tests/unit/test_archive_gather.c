@@ -277,6 +277,93 @@ static void full_disk_takes_back_all(void **state)
     }
 }
 
+/* Of a log that a reader still needs the rest of, SQLite folds in a part without a sync: others are
+ * told of no page that is not in the file. */
+static void checkpoint_that_fails_beside_a_reader_harms_nothing(void **state)
+{
+    (void)state;
+    for (int at = 1; at < 70; at++) {
+        remove_files();
+        sqlite3 *ours = db_open(tide_gather_vfs());
+        run(ours, made);
+        run(ours, "PRAGMA wal_autocheckpoint = 0; PRAGMA wal_checkpoint(TRUNCATE);" FILL(1, 60));
+        sqlite3 *reader = db_open(NULL);
+        run(reader, "BEGIN; SELECT COUNT(*) FROM t");
+        run(ours, "INSERT INTO t SELECT id + 1000, body FROM t LIMIT 3");
+        faulty_vfs = (struct faulty_vfs){.fault = FAULTY_VFS_FULL, .at = at, .for_ever = true};
+        int rc = sqlite3_wal_checkpoint_v2(ours, "main", SQLITE_CHECKPOINT_PASSIVE, NULL, NULL);
+        assert_int_equal(rc, faulty_vfs.hits > 0 ? SQLITE_FULL : SQLITE_OK);
+        faulty_vfs = (struct faulty_vfs){0};
+        sqlite3 *other = db_open(NULL);
+        shows(other, "PRAGMA integrity_check", "ok");
+        run(reader, "COMMIT");
+        assert_int_equal(sqlite3_close(ours), SQLITE_OK);
+        shows(other, "PRAGMA wal_checkpoint(TRUNCATE)", "0");
+        shows(other, "PRAGMA integrity_check", "ok");
+        shows(other, "SELECT COUNT(*) FROM t", "63");
+        assert_int_equal(sqlite3_close(reader), SQLITE_OK);
+        assert_int_equal(sqlite3_close(other), SQLITE_OK);
+    }
+}
+
+static void copy_file(const char *suffix)
+{
+    char command[256];
+    (void)snprintf(command, sizeof(command), "cp '%s%s' '%s.copy%s'", path, suffix, path, suffix);
+    assert_int_equal(system(command), 0);
+}
+
+/* What recovery makes of the files as they are: all who had them open were killed. */
+static void recovers(const char *want)
+{
+    sqlite3 *db = NULL;
+    char name[96];
+    (void)snprintf(name, sizeof(name), "%s.copy", path);
+    copy_file("");
+    copy_file("-wal");
+    assert_int_equal(sqlite3_open(name, &db), SQLITE_OK);
+    shows(db, "SELECT group_concat(id) FROM t", want);
+    assert_int_equal(sqlite3_close(db), SQLITE_OK);
+    (void)unlink(name);
+}
+
+/* Where it could not be written once, it is not written later either. */
+static void transaction_that_failed_does_not_come_back(void **state)
+{
+    (void)state;
+    sqlite3 *db = db_open(tide_gather_vfs());
+    run(db, made);
+    run(db, "INSERT INTO t VALUES (1, 'a')");
+    faulty_vfs = (struct faulty_vfs){.fault = FAULTY_VFS_FULL, .at = 1};
+    assert_int_equal(
+        sqlite3_exec(db, "INSERT INTO t VALUES (2, randomblob(9000))", NULL, NULL, NULL),
+        SQLITE_FULL);
+    shows(db, "SELECT group_concat(id) FROM t", "1");
+    recovers("1");
+    run(db, "INSERT INTO t VALUES (3, 'c')");
+    recovers("1,3");
+    assert_int_equal(sqlite3_close(db), SQLITE_OK);
+}
+
+/* Not how it is meant to be used, but nobody is told of what is not there. */
+static void commit_without_a_sync_is_seen(void **state)
+{
+    (void)state;
+    sqlite3 *db = db_open(tide_gather_vfs());
+    run(db, made);
+    run(db, "PRAGMA synchronous = OFF");
+    sqlite3 *other = db_open(NULL);
+    for (int i = 1; i <= 20; i++) {
+        char want[16];
+        (void)snprintf(want, sizeof(want), "%d", i);
+        run(db, "INSERT INTO t (body) VALUES (randomblob(3000))");
+        shows(other, "SELECT COUNT(*) FROM t", want);
+    }
+    shows(other, "PRAGMA integrity_check", "ok");
+    assert_int_equal(sqlite3_close(other), SQLITE_OK);
+    assert_int_equal(sqlite3_close(db), SQLITE_OK);
+}
+
 static int64_t calls_of(const char *vfs)
 {
     remove_files();
@@ -316,6 +403,11 @@ int main(void)
         {"full_disk_takes_back_all_of_a_log", full_disk_takes_back_all, set_up, tear_down, wal},
         {"full_disk_takes_back_all_of_a_journal", full_disk_takes_back_all, set_up, tear_down,
          rollback},
+        cmocka_unit_test_setup_teardown(checkpoint_that_fails_beside_a_reader_harms_nothing, set_up,
+                                        tear_down),
+        cmocka_unit_test_setup_teardown(transaction_that_failed_does_not_come_back, set_up,
+                                        tear_down),
+        cmocka_unit_test_setup_teardown(commit_without_a_sync_is_seen, set_up, tear_down),
         cmocka_unit_test_setup_teardown(pages_are_written_at_once, set_up, tear_down),
     };
     return cmocka_run_group_tests(tests, install, NULL);
