@@ -78,9 +78,8 @@ static bool feed(struct fuzz *fuzz)
     size_t size = fuzz->stream.len;
     memcpy(tide_subscriber_room(fuzz->subscriber, size), fuzz->stream.ptr, size);
     tide_status status = tide_subscriber_came(fuzz->subscriber, size, &err);
-    status = status == TIDE_OK && draw(fuzz, 4) == 0
-                 ? tide_subscriber_settle(fuzz->subscriber, &err)
-                 : status;
+    status = status == TIDE_OK && draw(fuzz, 4) == 0 ? tide_subscriber_sync(fuzz->subscriber, &err)
+                                                     : status;
     TIDE_ASSERT(status != TIDE_IO && status != TIDE_STALE && status != TIDE_TIMEOUT);
     tide_buf_reset(&fuzz->stream);
     if (status != TIDE_OK) {

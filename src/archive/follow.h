@@ -128,7 +128,11 @@ struct tide_archive_sealed_here {
 tide_status tide_archive_sealed_here_note(struct tide_archive_series *series,
                                           struct tide_error *err);
 
-/** What was noted of a series, and not forgotten since. */
+/** Whether anything was noted, of any series. */
+tide_status tide_archive_sealed_here_any(struct tide_archive_writer *writer, bool *ret_is_any,
+                                         struct tide_error *err);
+
+/** What was noted of a series, where anything was, and not forgotten since. */
 tide_status tide_archive_sealed_here_read(struct tide_archive_writer *writer, int64_t source,
                                           tide_str series,
                                           struct tide_archive_sealed_here *ret_here,

@@ -31,17 +31,29 @@ tide_status tide_archive_sealed_here_note(struct tide_archive_series *series,
     return tide_archive_leave(series->writer, note(series, err), err);
 }
 
+static tide_status is_any(struct tide_archive *archive, bool *ret_is_any, struct tide_error *err)
+{
+    int64_t ignored = 0;
+    TIDE_TRY(tide_archive_has_table(archive, TIDE_STR("tidemark_sealed_here"), ret_is_any, err));
+    return *ret_is_any ? tide_archive_ask(archive, err, ret_is_any, &ignored,
+                                          "SELECT 1 FROM tidemark_sealed_here LIMIT 1", "")
+                       : TIDE_OK;
+}
+
+tide_status tide_archive_sealed_here_any(struct tide_archive_writer *writer, bool *ret_is_any,
+                                         struct tide_error *err)
+{
+    TIDE_TRY(tide_archive_enter(writer, "reading what is sealed", err));
+    return tide_archive_leave(writer, is_any(writer->archive, ret_is_any, err), err);
+}
+
 static tide_status read_mark(struct tide_archive *archive, int64_t source, tide_str series,
                              struct tide_archive_sealed_here *ret_here, struct tide_error *err)
 {
-    bool is_there = false;
-    TIDE_TRY(tide_archive_has_table(archive, TIDE_STR("tidemark_sealed_here"), &is_there, err));
-    if (is_there) {
-        TIDE_TRY(tide_archive_ask(archive, err, &ret_here->is_any, &ret_here->from_ts,
-                                  "SELECT from_ts FROM tidemark_sealed_here WHERE source_id = ?1 "
-                                  "AND stream = ?2",
-                                  "it", source, series));
-    }
+    TIDE_TRY(tide_archive_ask(archive, err, &ret_here->is_any, &ret_here->from_ts,
+                              "SELECT from_ts FROM tidemark_sealed_here WHERE source_id = ?1 AND "
+                              "stream = ?2",
+                              "it", source, series));
     return !ret_here->is_any
                ? TIDE_OK
                : tide_archive_ask(archive, err, &ret_here->has_before, &ret_here->before_to,

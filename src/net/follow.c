@@ -2,6 +2,7 @@
 
 #include "base/clock.h"
 #include "base/limits.h"
+#include "base/log.h"
 #include "format/wire/opening.h"
 #include "net/link.h"
 #include "net/local.h"
@@ -151,12 +152,8 @@ static tide_status say_hello(struct following *self, tide_str hello, struct tide
 
 static tide_status fail_refused(const struct tide_wire_refusal *refusal, struct tide_error *err)
 {
-    TIDE_CLEANUP(tide_buf_done) struct tide_buf shown = {0};
-    for (size_t i = 0; i < refusal->reason.len; i++) {
-        unsigned char c = (unsigned char)refusal->reason.ptr[i];
-        tide_buf_append_char(&shown, c < ' ' || c == 0x7f ? '?' : (char)c);
-    }
-    (void)tide_fail(err, TIDE_REMOTE, "the publisher refuses: %s", tide_buf_cstr(&shown));
+    (void)tide_fail(err, TIDE_REMOTE, "the publisher refuses: %.*s", TIDE_STR_ARG(refusal->reason));
+    tide_log_make_safe(err->message, strlen(err->message));
     err->retriable = refusal->is_retriable;
     return TIDE_REMOTE;
 }

@@ -5,6 +5,9 @@
 #include "net/server.h"
 #include "net/tcp.h"
 
+/* How long the other side is given to take the last bytes. */
+#define TIDE_PEER_LEAVING_US 5000000
+
 enum tide_peer_state {
     TIDE_PEER_SHAKING,   /* hands: TLS */
     TIDE_PEER_OPENING,   /* says who it is and what it holds, or nothing */

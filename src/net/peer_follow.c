@@ -6,7 +6,6 @@
 #include <poll.h>
 
 #define PIECES_A_TURN 2
-#define LEAVING_US    5000000 /* for the last bytes to be taken */
 #define LINGERING_US  2000000
 
 /* True: all of `out` has been sent. */
@@ -105,7 +104,7 @@ static void leave(struct tide_peer *peer)
     tide_peer_say(peer, false, "has all, %" PRIu64 " bytes", peer->bytes);
     tide_peer_close_feed(peer);
     peer->state = TIDE_PEER_LEAVING;
-    peer->deadline_us = tide_clock_deadline_us(LEAVING_US);
+    peer->deadline_us = tide_clock_deadline_us(TIDE_PEER_LEAVING_US);
 }
 
 void tide_peer_follow(struct tide_peer *peer)

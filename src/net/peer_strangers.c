@@ -8,7 +8,6 @@
 #include <poll.h>
 
 #define READ_BYTES ((size_t)16 * 1024)
-#define LEAVING_US 5000000 /* for a refusal to be taken */
 
 /* No stream begins: it is told why, where it can be. */
 void tide_peer_refuse(struct tide_peer *peer, bool is_retriable, const char *reason)
@@ -20,7 +19,7 @@ void tide_peer_refuse(struct tide_peer *peer, bool is_retriable, const char *rea
     tide_peer_forget(peer);
     tide_wire_refusal_append(&refusal, &peer->out);
     peer->state = TIDE_PEER_LEAVING;
-    peer->deadline_us = tide_clock_deadline_us(LEAVING_US);
+    peer->deadline_us = tide_clock_deadline_us(TIDE_PEER_LEAVING_US);
 }
 
 /* A stranger becomes a follower; `hello` is NULL when it has said none. */
@@ -162,7 +161,7 @@ static void let_down(struct tide_peer *peer, const struct tide_error *why)
     peer->peers->counts.refused++;
     tide_peer_say(peer, true, "was not let in: %s", why->message);
     peer->state = TIDE_PEER_LEAVING;
-    peer->deadline_us = tide_clock_deadline_us(LEAVING_US);
+    peer->deadline_us = tide_clock_deadline_us(TIDE_PEER_LEAVING_US);
 }
 
 void tide_peer_shake(struct tide_peer *peer)

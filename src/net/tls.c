@@ -217,6 +217,12 @@ static bool is_refused_by_peer(unsigned long code)
     }
 }
 
+static bool is_no_tls(int why)
+{
+    return why == SSL_R_WRONG_VERSION_NUMBER || why == SSL_R_HTTP_REQUEST ||
+           why == SSL_R_HTTPS_PROXY_REQUEST;
+}
+
 static tide_status fail_library(const struct tide_tls *tls, struct tide_error *err)
 {
     unsigned long code = ERR_peek_last_error();
@@ -235,7 +241,11 @@ static tide_status fail_library(const struct tide_tls *tls, struct tide_error *e
         ERR_clear_error();
         return tide_fail_retriable(err, TIDE_CLOSED, "the TLS connection was cut");
     }
-    tide_status status = is_refused_by_peer(code) ? TIDE_REMOTE : TIDE_CORRUPT;
+    if (is_no_tls(why)) {
+        ERR_clear_error();
+        return tide_fail(err, TIDE_CORRUPT, "the other side does not speak TLS");
+    }
+    tide_status status = is_refused_by_peer(code) ? TIDE_REMOTE : TIDE_UNSUPPORTED;
     return tide_fail(err, status, "%s: %s",
                      status == TIDE_REMOTE ? "the other side does not take our certificate, or "
                                              "that we have none"

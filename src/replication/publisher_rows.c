@@ -21,7 +21,7 @@ static void begin_run(struct tide_publisher_run *run, struct tide_publisher_sour
     run->draft = tide_wire_rows_begin(source->number, source->seq++, source->state, out);
 }
 
-static void note_sent(struct tide_publisher_series *series, int64_t ts)
+static void note_row_sent(struct tide_publisher_series *series, int64_t ts)
 {
     series->has_rows = true;
     series->sent_rows++;
@@ -40,21 +40,13 @@ static void note_sent(struct tide_publisher_series *series, int64_t ts)
 
 tide_status tide_publisher_send_row(struct tide_publisher_series *series,
                                     const struct tide_wire_row *row, struct tide_publisher_run *run,
-                                    bool *ret_fits, struct tide_buf *out, struct tide_error *err)
+                                    struct tide_buf *out, struct tide_error *err)
 {
-    *ret_fits = true;
     if (run->source != series->source || !tide_wire_rows_has_room(&run->draft, row, out)) {
         begin_run(run, series->source, out);
-        if (!tide_wire_rows_has_room(&run->draft, row, out)) {
-            out->len = run->draft.start;
-            run->source = NULL;
-            series->source->seq--;
-            *ret_fits = false;
-            return TIDE_OK;
-        }
     }
     TIDE_TRY(tide_wire_rows_add(&run->draft, row, out, err));
-    note_sent(series, row->ts);
+    note_row_sent(series, row->ts);
     return TIDE_OK;
 }
 
@@ -80,9 +72,10 @@ static tide_status take_row(struct tide_publisher *publisher,
         .wall_offset = written->wall_offset,
         .bytes = written->bytes,
     };
-    bool fits = false;
-    TIDE_TRY(tide_publisher_send_row(series, &row, run, &fits, out, err));
-    if (!fits && !publisher->has_hello) { /* else it comes with its segment, which may be smaller */
+    if (tide_wire_row_fits(&row)) {
+        return tide_publisher_send_row(series, &row, run, out, err);
+    }
+    if (!publisher->has_hello) { /* else it comes with its segment, which may be smaller */
         series->skipped_rows++;
         tide_publisher_leave_out(publisher, series, "a row", row.ts, row.bytes.len);
     }

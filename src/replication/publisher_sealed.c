@@ -20,16 +20,14 @@ static tide_status take_row(void *context, int64_t ts, tide_str bytes, struct ti
 {
     struct unsealing *unsealing = context;
     const struct tide_wire_row row = {.series = unsealing->series->name, .ts = ts, .bytes = bytes};
-    if (unsealing->has_sent && ts <= unsealing->sent_to) {
+    if (!tide_wire_row_fits(&row)) {
+        tide_publisher_leave_out(unsealing->publisher, unsealing->series, "a row", ts, bytes.len);
         return TIDE_OK;
     }
-    bool fits = false;
-    TIDE_TRY(tide_publisher_send_row(unsealing->series, &row, &unsealing->run, &fits,
-                                     unsealing->out, err));
-    if (!fits) {
-        tide_publisher_leave_out(unsealing->publisher, unsealing->series, "a row", ts, bytes.len);
-    }
-    return TIDE_OK;
+    return unsealing->has_sent && ts <= unsealing->sent_to
+               ? TIDE_OK
+               : tide_publisher_send_row(unsealing->series, &row, &unsealing->run, unsealing->out,
+                                         err);
 }
 
 tide_status tide_publisher_send_sealed(struct tide_publisher *publisher,

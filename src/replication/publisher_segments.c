@@ -107,7 +107,7 @@ static void append_index_head(const struct tide_publisher_sending *sending, stru
 }
 
 /* Segments up to there have been sent. */
-static void note_sent(struct tide_publisher_series *series, int64_t end)
+static void note_sealed_up_to(struct tide_publisher_series *series, int64_t end)
 {
     series->has_sealed = true;
     series->sealed_to = end;
@@ -143,7 +143,7 @@ static tide_status send_pieces(struct tide_publisher *publisher, struct tide_buf
             append_index_head(sending, out);
         }
         if (sending->is_index || !sending->segment.has_index) {
-            note_sent(sending->series, sending->segment.ts);
+            note_sealed_up_to(sending->series, sending->segment.ts);
             sending->series = NULL;
         } else {
             sending->is_index = true;
@@ -259,7 +259,7 @@ static tide_status send_too_large(struct tide_publisher *publisher,
         tide_publisher_leave_out(publisher, series, "a segment", segment->ts,
                                  (size_t)segment->bytes_size);
     }
-    note_sent(series, segment->ts);
+    note_sealed_up_to(series, segment->ts);
     return TIDE_OK;
 }
 

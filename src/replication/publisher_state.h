@@ -143,11 +143,10 @@ tide_status tide_publisher_send_segments(struct tide_publisher *publisher, struc
 tide_status tide_publisher_send_rows(struct tide_publisher *publisher, struct tide_buf *out,
                                      struct tide_error *err);
 
-/** Adds a row to the run, which goes on with another frame where it has to; `ret_fits` false: none
- * takes it. */
+/** Adds a row that fits a frame to the run, which goes on with another one where it has to. */
 tide_status tide_publisher_send_row(struct tide_publisher_series *series,
                                     const struct tide_wire_row *row, struct tide_publisher_run *run,
-                                    bool *ret_fits, struct tide_buf *out, struct tide_error *err);
+                                    struct tide_buf *out, struct tide_error *err);
 
 /** Ends the frame of the run. */
 void tide_publisher_end_run(struct tide_publisher_run *run, struct tide_buf *out);

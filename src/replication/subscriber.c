@@ -131,12 +131,15 @@ static tide_status read_sealed_here(struct tide_subscriber *subscriber,
                                     const struct tide_archive_catalogue *catalogue,
                                     struct tide_archive_sealed_here *here, struct tide_error *err)
 {
-    subscriber->compares = false;
+    TIDE_TRY(tide_archive_sealed_here_any(subscriber->writer, &subscriber->compares, err));
     for (size_t i = 0; i < catalogue->series_count; i++) {
         const struct tide_archive_series_info *info = &catalogue->series[i];
+        here[i] = (struct tide_archive_sealed_here){0};
+        if (!subscriber->compares) {
+            continue;
+        }
         TIDE_TRY(tide_archive_sealed_here_read(subscriber->writer, info->source, info->name,
                                                &here[i], err));
-        subscriber->compares = subscriber->compares || here[i].is_any;
     }
     return TIDE_OK;
 }
@@ -277,18 +280,18 @@ tide_status tide_subscriber_go_on(struct tide_subscriber *subscriber, bool *ret_
                                   struct tide_error *err)
 {
     tide_status status = TIDE_OK;
-    if (subscriber->commit.is_open && !tide_subscriber_may_wait(subscriber)) {
+    if (subscriber->commit.is_pending && !tide_subscriber_may_wait(subscriber)) {
         status = take_frames(subscriber, err);
         subscriber->is_failed = status != TIDE_OK;
     }
-    *ret_is_busy = subscriber->commit.is_open;
+    *ret_is_busy = subscriber->commit.is_pending;
     return status;
 }
 
 tide_status tide_subscriber_settle(struct tide_subscriber *subscriber, struct tide_error *err)
 {
     tide_status status = TIDE_OK;
-    while (status == TIDE_OK && subscriber->commit.is_open) {
+    while (status == TIDE_OK && subscriber->commit.is_pending) {
         status = tide_subscriber_commit_end(subscriber, err);
         if (status == TIDE_OK && !subscriber->is_failed) {
             status = take_frames(subscriber, err);
@@ -331,6 +334,7 @@ tide_status tide_subscriber_restart(struct tide_subscriber *subscriber, struct t
     tide_map_reset(&subscriber->held_index);
     tide_map_reset(&subscriber->place_of);
     subscriber->has_said_hello = false;
+    subscriber->compares = false;
     subscriber->is_failed = false;
     subscriber->has_newest = false;
     subscriber->skipped_before = 0;

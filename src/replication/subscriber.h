@@ -74,11 +74,8 @@ tide_status tide_subscriber_came(struct tide_subscriber *subscriber, size_t size
 tide_status tide_subscriber_go_on(struct tide_subscriber *subscriber, bool *ret_is_busy,
                                   struct tide_error *err);
 
-/** Applies what waits for a commit, and waits for that. Errors as above. */
-tide_status tide_subscriber_settle(struct tide_subscriber *subscriber, struct tide_error *err);
-
-/** Settles and commits: everything applied is durable and can be seen. Cheap where nothing was
- * applied. */
+/** Applies what waits, and commits: everything applied is durable and can be seen. Cheap where
+ * nothing was applied. */
 tide_status tide_subscriber_sync(struct tide_subscriber *subscriber, struct tide_error *err);
 
 /**

@@ -1,7 +1,8 @@
 /* Groups that are committed beside the thread that receives, which goes on meanwhile. */
+#include "base/thread.h"
 #include "replication/subscriber_state.h"
 
-static void *commit(void *context)
+static void *run(void *context)
 {
     struct tide_subscriber_commit *self = context;
     self->status = tide_archive_group_commit(self->writer, &self->err);
@@ -9,16 +10,13 @@ static void *commit(void *context)
     return NULL;
 }
 
-static void start(struct tide_subscriber *subscriber)
+static void begin(struct tide_subscriber *subscriber)
 {
     struct tide_subscriber_commit *self = &subscriber->commit;
     self->writer = subscriber->writer;
     atomic_store(&self->is_done, false);
-    self->is_open = true;
-    self->has_thread = pthread_create(&self->thread, NULL, commit, self) == 0;
-    if (!self->has_thread) {
-        (void)commit(self);
-    }
+    self->is_pending = true;
+    tide_thread_start(&self->thread, run, self);
 }
 
 /* Where the publisher's segments do not come, the tails are sealed here. */
@@ -55,13 +53,11 @@ static tide_status tend(struct tide_subscriber *subscriber, struct tide_error *e
 tide_status tide_subscriber_commit_end(struct tide_subscriber *subscriber, struct tide_error *err)
 {
     struct tide_subscriber_commit *self = &subscriber->commit;
-    if (!self->is_open) {
+    if (!self->is_pending) {
         return TIDE_OK;
     }
-    if (self->has_thread) {
-        TIDE_ASSERT(pthread_join(self->thread, NULL) == 0);
-    }
-    self->is_open = false;
+    TIDE_ASSERT(pthread_join(self->thread, NULL) == 0);
+    self->is_pending = false;
     if (self->status != TIDE_OK) {
         *err = self->err;
         return self->status;
@@ -76,7 +72,7 @@ tide_status tide_subscriber_commit_begin_if_due(struct tide_subscriber *subscrib
         return TIDE_OK;
     }
     TIDE_TRY(tide_archive_place_check(&subscriber->place, err));
-    start(subscriber);
+    begin(subscriber);
     return TIDE_OK;
 }
 
@@ -84,7 +80,7 @@ bool tide_subscriber_may_wait(const struct tide_subscriber *subscriber)
 {
     const struct tide_wire_decoder *decoder = &subscriber->decoder;
     size_t group = subscriber->options.group_bytes;
-    return subscriber->commit.is_open && !atomic_load(&subscriber->commit.is_done) &&
+    return subscriber->commit.is_pending && !atomic_load(&subscriber->commit.is_done) &&
            decoder->buf.len - decoder->pos < group + group / 2;
 }
 

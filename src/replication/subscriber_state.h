@@ -30,8 +30,7 @@ struct tide_subscriber_place {
 
 /* A group that is being committed, beside the subscriber's thread. */
 struct tide_subscriber_commit {
-    bool is_open; /* it has begun, and its end was not taken */
-    bool has_thread;
+    bool is_pending; /* it has begun, and its end was not taken */
     pthread_t thread;
     struct tide_archive_writer *writer;
     _Atomic bool is_done;
@@ -65,7 +64,7 @@ struct tide_subscriber {
     struct tide_map held_index; /* caller rows that came again: a digest to how often */
     bool warned[TIDE_WARNINGS];
     size_t open_bytes;                    /* applied and not committed */
-    struct tide_subscriber_commit commit; /* while it is open nothing else uses the writer */
+    struct tide_subscriber_commit commit; /* while it is pending nothing else uses the writer */
     uint64_t skipped_before;
     uint64_t bytes_before; /* of the stream, that were counted */
     /* series written to since sealing was looked at */
@@ -91,6 +90,9 @@ tide_status tide_subscriber_commit_begin_if_due(struct tide_subscriber *subscrib
 
 /** Waits for the end of the commit that was begun, if one was. */
 tide_status tide_subscriber_commit_end(struct tide_subscriber *subscriber, struct tide_error *err);
+
+/** Waits for the commit, and applies what waits for it. Errors as tide_subscriber_came. */
+tide_status tide_subscriber_settle(struct tide_subscriber *subscriber, struct tide_error *err);
 
 /** Whether a commit goes on, and frames may wait for its end. */
 bool tide_subscriber_may_wait(const struct tide_subscriber *subscriber);

@@ -160,8 +160,7 @@ static tide_status idle(void *context, bool *ret_is_busy, struct tide_error *err
 static tide_status rest(void *context, struct tide_error *err)
 {
     struct subscribe_command *command = context;
-    TIDE_TRY(of_publisher(tide_subscriber_settle(command->subscriber, err), err));
-    return tide_subscriber_sync(command->subscriber, err);
+    return of_publisher(tide_subscriber_sync(command->subscriber, err), err);
 }
 
 static bool is_caught_up(void *context)
@@ -173,13 +172,7 @@ static bool is_caught_up(void *context)
 static tide_status end(void *context, struct tide_error *err)
 {
     struct subscribe_command *command = context;
-    struct tide_error why = {0};
-    tide_status status = of_publisher(tide_subscriber_settle(command->subscriber, &why), &why);
-    TIDE_TRY(tide_subscriber_end(command->subscriber, err));
-    if (status != TIDE_OK) {
-        *err = why;
-    }
-    return status;
+    return of_publisher(tide_subscriber_end(command->subscriber, err), err);
 }
 
 static const struct tide_follower_ops follower_ops = {

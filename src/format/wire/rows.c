@@ -111,6 +111,12 @@ struct tide_wire_draft tide_wire_rows_begin(uint32_t source, uint64_t seq,
     return draft;
 }
 
+bool tide_wire_row_fits(const struct tide_wire_row *row)
+{
+    return row_size(row) <=
+           TIDE_WIRE_FRAME_BYTES_MAX - (HEAD_SIZE + FIELDS_SIZE - sizeof(uint32_t));
+}
+
 bool tide_wire_rows_has_room(const struct tide_wire_draft *draft, const struct tide_wire_row *row,
                              const struct tide_buf *out)
 {

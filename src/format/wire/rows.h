@@ -47,6 +47,9 @@ struct tide_wire_draft {
 struct tide_wire_draft tide_wire_rows_begin(uint32_t source, uint64_t seq,
                                             struct tide_wire_state state, struct tide_buf *out);
 
+/** Whether any frame takes the row. */
+bool tide_wire_row_fits(const struct tide_wire_row *row);
+
 /** Whether the frame has room for this row too: it holds TIDE_WIRE_FRAME_BYTES_MAX. */
 bool tide_wire_rows_has_room(const struct tide_wire_draft *draft, const struct tide_wire_row *row,
                              const struct tide_buf *out);

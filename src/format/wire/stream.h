@@ -62,8 +62,9 @@ tide_status tide_wire_reader_next(struct tide_wire_reader *reader,
  *                  pos                                  len    cap
  *
  * Memory doubles with the bytes that come: a length reserves nothing, so it is twice what one frame
- * and the bytes that came with its end have, at most. Take frames until there is none before more
- * is fed. The memory is kept for the frames to come, until the end.
+ * and the bytes that came with its end have, at most, where frames are taken until there is none
+ * before more is fed. Whoever lets them wait bounds them. The memory is kept for the frames to
+ * come, until the end.
  */
 struct tide_wire_decoder {
     struct tide_buf buf;
