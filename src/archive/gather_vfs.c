@@ -50,10 +50,7 @@ static int write_out(sqlite3_file *file)
     return rc;
 }
 
-/*
- * Others may write from here on. What still waits was not committed, since a commit is written out
- * before: it must come neither after what they write nor, where it had failed, at all.
- */
+/* Others may write from here on: nothing of ours may come after that. */
 static void drop(struct gather_file *self)
 {
     if (self != NULL) {
@@ -166,8 +163,11 @@ static int file_lock(sqlite3_file *file, int level)
     return usual_methods(file)->xLock(usual_of(file), level);
 }
 
+/* Of a database without a log: what a commit has not synced is to be there. Where it cannot be, its
+ * journal is, which takes back all of it. */
 static int file_unlock(sqlite3_file *file, int level)
 {
+    (void)write_out(file);
     drop(gather_of(file));
     return usual_methods(file)->xUnlock(usual_of(file), level);
 }
@@ -198,7 +198,8 @@ static int file_shm_map(sqlite3_file *file, int page, int size, int extends, voi
     return usual_methods(file)->xShmMap(usual_of(file), page, size, extends, ret_at);
 }
 
-/* The first of the locks is that to write (WAL_WRITE_LOCK). */
+/* The first of the locks is that to write (WAL_WRITE_LOCK). What waits for the log then has not
+ * been committed, or could not be: it must not come back after a crash. */
 static int file_shm_lock(sqlite3_file *file, int offset, int count, int flags)
 {
     if (offset == 0 && (flags & SQLITE_SHM_UNLOCK) != 0) {

@@ -348,9 +348,10 @@ static void transaction_that_failed_does_not_come_back(void **state)
 /* Not how it is meant to be used, but nobody is told of what is not there. */
 static void commit_without_a_sync_is_seen(void **state)
 {
-    (void)state;
+    const char *mode = *state;
     sqlite3 *db = db_open(tide_gather_vfs());
     run(db, made);
+    run(db, mode);
     run(db, "PRAGMA synchronous = OFF");
     sqlite3 *other = db_open(NULL);
     for (int i = 1; i <= 20; i++) {
@@ -407,7 +408,10 @@ int main(void)
                                         tear_down),
         cmocka_unit_test_setup_teardown(transaction_that_failed_does_not_come_back, set_up,
                                         tear_down),
-        cmocka_unit_test_setup_teardown(commit_without_a_sync_is_seen, set_up, tear_down),
+        {"commit_without_a_sync_is_seen_in_a_log", commit_without_a_sync_is_seen, set_up, tear_down,
+         wal},
+        {"commit_without_a_sync_is_seen_in_the_file", commit_without_a_sync_is_seen, set_up,
+         tear_down, rollback},
         cmocka_unit_test_setup_teardown(pages_are_written_at_once, set_up, tear_down),
     };
     return cmocka_run_group_tests(tests, install, NULL);
