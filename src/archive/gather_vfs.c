@@ -130,13 +130,8 @@ static int file_write(sqlite3_file *file, const void *from, int size, sqlite3_in
                : usual_methods(file)->xWrite(usual_of(file), from, size, at);
 }
 
-/* What waits behind the new end is not needed: there may be no room for it either. */
 static int file_truncate(sqlite3_file *file, sqlite3_int64 size)
 {
-    struct gather_file *self = gather_of(file);
-    if (self->at + (int64_t)self->len > size) {
-        self->len = size > self->at ? (size_t)(size - self->at) : 0;
-    }
     int rc = write_out(file);
     return rc == SQLITE_OK ? usual_methods(file)->xTruncate(usual_of(file), size) : rc;
 }
