@@ -1,5 +1,5 @@
-/* Log lines on standard error: "2026-11-29T13:40:55.567Z info  message". Called by engine/ and app/
- * only. */
+/* Log lines on standard error: "2026-11-29T13:40:55.567Z info  message". Lines are written by
+ * engine/ and app/ only. */
 #pragma once
 
 #include "base/attr.h"
